@@ -125,26 +125,7 @@ static const struct {
 	read_fn read;
 } keys[] = {CONF_KEYS(KEY)};
 
-/* Lets the library check the range of a value, and whether it goes together
- * with the ones before it. */
-static int check_policy(const struct settings *s, const char *key,
-			const cJSON *value, struct natra *n,
-			struct failure *failure)
-{
-	struct natra_policy policy = s->policy;
-
-	/* The rates come later. */
-	policy.ingress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
-	policy.egress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
-	/* So does the group. */
-	policy.group[0] = '?';
-	if (natra_policy_check(n, &policy) == 0)
-		return 0;
-	return refuse(failure, CNI_BAD_CONFIG, "%s: %s: %s", key,
-		      json_show(value).text, natra_error(n));
-}
-
-static int read_policy(struct settings *s, const cJSON *all, struct natra *n,
+static int read_policy(struct settings *s, const cJSON *all,
 		       struct failure *failure)
 {
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
@@ -152,7 +133,6 @@ static int read_policy(struct settings *s, const cJSON *all, struct natra *n,
 		const char *key = policy_field_key(field);
 		const cJSON *value = key ? json_get(all, key) : NULL;
 		struct policy_mistake mistake;
-		int r;
 
 		if (!value || policy_field_is_bandwidth(field))
 			continue;
@@ -160,9 +140,6 @@ static int read_policy(struct settings *s, const cJSON *all, struct natra *n,
 		if (mistake.text[0])
 			return refuse(failure, CNI_BAD_CONFIG, "%s: %s %s", key,
 				      json_show(value).text, mistake.text);
-		r = check_policy(s, key, value, n, failure);
-		if (r)
-			return r;
 	}
 	return 0;
 }
@@ -185,7 +162,7 @@ static int read_keys(struct settings *s, const cJSON *all,
 static int check_allowed(const struct settings *s, struct natra *n,
 			 struct failure *failure)
 {
-	struct natra_policy policy = NATRA_INIT(policy);
+	struct natra_policy policy = s->policy;
 	struct natra_annotations none = NATRA_INIT(none);
 	struct natra_class *classes;
 
@@ -202,7 +179,7 @@ int settings_read(struct settings *s, const cJSON *all, struct natra *n,
 	int r;
 
 	*s = (struct settings){.policy = NATRA_INIT(s->policy)};
-	r = read_policy(s, all, n, failure);
+	r = read_policy(s, all, failure);
 	if (r == 0)
 		r = read_keys(s, all, failure);
 	return r ? r : check_allowed(s, n, failure);

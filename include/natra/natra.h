@@ -156,7 +156,8 @@ NATRA_API int natra_policy_check(struct natra *n,
  *                     policy->classes points to: one piece of memory, which the caller
  *                     frees with free() when the policy is not needed any more.
  * @return 0; -EINVAL bad value, and natra_error() names the annotation and the value, or
- *         an allowed one that natra does not know; -ENOMEM.
+ *         an allowed one that natra does not know, or a number of `policy` that is out of
+ *         range; -ENOMEM.
  */
 NATRA_API int natra_policy_annotate(struct natra *n,
 				    struct natra_policy *policy,
@@ -215,8 +216,8 @@ NATRA_API int natra_attach(struct natra *n, const struct natra_target *target,
  * again; so do they if the attachment joins a group and was in none, or leaves its group
  * for none.
  *
- * The list of subnets is kept if `policy` has none, and so are the classes. Those that it
- * has may be others than before, with other rates and DSCPs: counters go on, and each
+ * The list of subnets is kept if `policy` has none, and so are the classes if `classes` is
+ * NULL; any other pointer with `classes_len` 0 takes them away. Those that `policy` has may be others than before, with other rates and DSCPs: counters go on, and each
  * packet is judged by the old lists or by the new ones. If the classes' names or their
  * order are others, or a list of shaped subnets takes the place of one of unshaped ones or
  * of none, the interface is attached again, as for a new direction.

@@ -44,9 +44,12 @@ static bool is_tcx(enum natra_mode mode)
 	       mode == NATRA_MODE_TCX_HOSTSIDE;
 }
 
+/* Returns whether a direction gets what limits need. Both get it where no limit is left,
+ * so that packets are counted and the next limit is only written. */
 static bool limits(const struct order *order, bool egress)
 {
-	return classes_limit(&order->policy, &order->subnets, egress);
+	return classes_limit(&order->policy, &order->subnets, egress) ||
+	       !classes_limit(&order->policy, &order->subnets, !egress);
 }
 
 static bool paces_ingress(const struct order *order)

@@ -8,6 +8,7 @@
 #include "policy/class_check.h"
 #include "policy/class_text.h"
 #include "policy/fields.h"
+#include "policy/policy.h"
 #include "util/cleanup.h"
 
 /* What a message shows of a value. */
@@ -82,10 +83,6 @@ static struct policy_mistake judge(const struct policy_field *field,
 	const uint64_t value = policy_field_get(field, policy);
 
 	if (policy_field_is_direction(field) && value < ASKED_RATE_MIN)
-		return mistake_of(field);
-	if (field->unit == POLICY_TIME && value > field->max)
-		return (struct policy_mistake){"is more than 9s"};
-	if (value > field->max)
 		return mistake_of(field);
 	if (field->unit == POLICY_BURST && !policy_field_counts(field, policy))
 		return (struct policy_mistake){
@@ -220,8 +217,10 @@ int policy_annotate(struct natra *n, struct natra_policy *policy,
 {
 	struct natra_policy changed = *policy;
 	struct natra_class *classes = NULL;
-	int r = check_allowed(n, asked);
+	int r = policy_check_ranges(policy, error_room(n), HANDLE_ERROR_MAX);
 
+	if (r == 0)
+		r = check_allowed(n, asked);
 	if (r == 0)
 		ignore_bursts(n, asked);
 	if (r == 0)

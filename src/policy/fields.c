@@ -419,7 +419,7 @@ struct policy_mistake policy_field_mistake(const struct policy_field *field)
 		[POLICY_RATE] = "is not a rate such as 10M",
 		[POLICY_BURST] = "is not a number of bits such as 8M",
 		[POLICY_SIZE] = "is not a size such as 125000 or 125k",
-		[POLICY_TIME] = "is not a time such as 50ms",
+		[POLICY_TIME] = "is not a time from 1ns to 9s, such as 50ms",
 		[POLICY_PERCENT] = "is not a percentage from 1 to 100",
 		[POLICY_COUNT] = "is not a number from 1 to 10^9, such as 10k",
 		[POLICY_NUMBER] = "is not a number from 1 to 64",
@@ -489,6 +489,8 @@ int policy_field_parse(const struct policy_field *field,
 	default:
 		r = policy_field_parse_word(field, text, &value);
 	}
+	if (r == 0 && value > field->max)
+		r = -ERANGE;
 	if (r == 0)
 		policy_field_set(field, policy, value);
 	return r;

@@ -154,8 +154,8 @@ struct policy_mistake policy_field_mistake(const struct policy_field *field);
 int policy_field_parse_word(const struct policy_field *field, const char *text,
 			    uint64_t *ret_value);
 
-/* Reads a quantity with its unit, or a word. Returns 0, or what natra_parse_*()
- * return for it: -EINVAL, also if `text` is NULL, or -ERANGE. */
+/* Reads a quantity with its unit, or a word. Returns 0; -EINVAL, also if `text` is NULL;
+ * or -ERANGE if the field cannot have so much or so little. */
 int policy_field_parse(const struct policy_field *field,
 		       struct natra_policy *policy, const char *text);
 

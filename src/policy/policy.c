@@ -213,6 +213,18 @@ static int check_subnets(const struct natra_policy *p, char *ret_error,
 	return r < 0 ? r : classes_check(p, ret_error, size);
 }
 
+int policy_check_ranges(const struct natra_policy *p, char *ret_error,
+			size_t size)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < POLICY_FIELDS_LEN; i++)
+		r = check_range(policy_fields[i].name,
+				policy_field_get(&policy_fields[i], p),
+				policy_fields[i].max, ret_error, size);
+	return r;
+}
+
 int policy_check(const struct natra_policy *p, char *ret_error, size_t size)
 {
 	int r;
@@ -225,10 +237,7 @@ int policy_check(const struct natra_policy *p, char *ret_error, size_t size)
 			    p->egress_burst_bits, ret_error, size);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; r == 0 && i < POLICY_FIELDS_LEN; i++)
-		r = check_range(policy_fields[i].name,
-				policy_field_get(&policy_fields[i], p),
-				policy_fields[i].max, ret_error, size);
+	r = policy_check_ranges(p, ret_error, size);
 	for (size_t i = 0; r == 0 && i < POLICY_FIELDS_LEN; i++)
 		r = check_count(&policy_fields[i], p, ret_error, size);
 	if (r == 0)

@@ -171,6 +171,7 @@ int subnets_read(const struct natra_policy *policy, struct subnets *ret)
 		return r;
 	if (subnets.len)
 		subnets.kind = shaped ? SUBNETS_SHAPED : SUBNETS_UNSHAPED;
+	subnets.without_classes = policy->classes && !policy->classes_len;
 	*ret = subnets;
 	subnets = (struct subnets){0};
 	return 0;
@@ -246,7 +247,7 @@ struct subnets subnets_merge(const struct subnets *given,
 		merged.list = have->list;
 		merged.len = have->len;
 	}
-	if (!given->classes_len) {
+	if (!given->classes_len && !given->without_classes) {
 		merged.classes = have->classes;
 		merged.classes_len = have->classes_len;
 	}

@@ -41,6 +41,7 @@ struct subnets {
 	struct natra_subnet *list; /* owned */
 	size_t classes_len;
 	struct peer_class *classes; /* owned; in the order of their numbers */
+	bool without_classes;       /* those that there are are to go */
 };
 
 /* Reads what Go's net.ParseCIDR reads, but takes IPv4-mapped IPv6

@@ -296,6 +296,36 @@ static void other_names_replace_it(void **state)
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
 }
 
+/* Without any limit it stays attached, and has what the next one needs. */
+static void an_empty_list_takes_them_away(void **state)
+{
+	struct natra_policy policy = begin(), none = NATRA_INIT(none);
+	struct natra_info before, after;
+	struct natra_stats stats = NATRA_INIT(stats);
+	bool has_edt;
+
+	(void)state;
+	assert_int_equal(attach(&policy), 0);
+	has_edt = rig_query(n, ID).edt_active;
+	none.classes = list;
+	assert_int_equal(KEPT(natra_configure(n, ID, &none)), 0);
+	are_told("");
+	assert_int_equal(KEPT(natra_upgrade(n, ID)), 0);
+	assert_int_equal(KEPT(natra_check(n, ID, &none)), 0);
+	pod_send(&pod, 10);
+	assert_int_equal(natra_stats(n, ID, &stats), 0);
+	assert_int_equal(stats.ingress.unlimited.packets, 10);
+	before = rig_query(n, ID);
+	assert_true(before.edt_active == has_edt);
+	policy.classes = NULL;
+	policy.classes_len = 0;
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	after = rig_query(n, ID);
+	assert_int_equal(after.egress_prog_id, before.egress_prog_id);
+	assert_int_equal(after.ingress_prog_id, before.ingress_prog_id);
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+}
+
 /* An attach with the same names keeps the programs, and changes the rest live. */
 static void attach_keeps_the_programs(void **state)
 {
@@ -460,6 +490,7 @@ int main(void)
 		POD_CASE(a_stale_policy_is_refused),
 		POD_CASE(a_drain_lifts_them),
 		POD_CASE(other_names_replace_it),
+		POD_CASE(an_empty_list_takes_them_away),
 		POD_CASE(attach_keeps_the_programs),
 		POD_CASE(classes_alone_are_enough),
 		POD_CASE(check_compares_them),

@@ -506,6 +506,15 @@ class Set(unittest.TestCase):
             self.assertEqual(p["egress_rate_bits_per_sec"], 0)
             self.assertEqual(p["egress_burst_bits"], 0)
 
+    def test_what_does_not_go_with_what_there_is(self):
+        for args, wrong in (
+                (["set", "web", "--egress-rate", "0", "--egress-burst", "64k"], "egress-burst: '64k'"),
+                (["group", "set", "a", "--ingress-rate", "1M", "--group-floor", "2M"],
+                 "group-floor: '2M'")):
+            p = run(*args)
+            self.assertEqual(p.returncode, 2)
+            self.assertIn(f"--{wrong} is refused: ", p.stderr.decode())
+
     def test_back_to_the_default(self):
         p = self.policy("--egress-burst", "default")
         self.assertEqual(p["egress_burst_bits"], 0)

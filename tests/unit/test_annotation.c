@@ -251,9 +251,12 @@ static const struct {
 	{{"natra.io/heavy-hitter-threshold", "big"},
 	 "is not a size such as 125000 or 125k"},
 	{{"natra.io/edt-pacing", "true"}, "is not auto, on or off"},
-	{{"natra.io/horizon", "10"}, "is not a time such as 50ms"},
-	{{"natra.io/horizon", "9001ms"}, "is more than 9s"},
-	{{"natra.io/pace-limit", "10s"}, "is more than 9s"},
+	{{"natra.io/horizon", "10"},
+	 "is not a time from 1ns to 9s, such as 50ms"},
+	{{"natra.io/horizon", "9001ms"},
+	 "is not a time from 1ns to 9s, such as 50ms"},
+	{{"natra.io/pace-limit", "10s"},
+	 "is not a time from 1ns to 9s, such as 50ms"},
 	{{"kubernetes.io/egress-bandwidth", "999"},
 	 "is not a rate from 1k to 1P"},
 	{{CALICO "ingressBandwidth", "fast"}, "is not a rate from 1k to 1P"},
@@ -327,6 +330,9 @@ static void limits_need_a_rate_which_a_pod_may_ask_for(void **state)
 	(void)state;
 	policy.ingress_packet_rate_per_sec = 7;
 	policy.egress_connection_rate_per_sec = 8;
+	policy.group_weight = NATRA_WEIGHT_MAX + 1;
+	assert_int_equal(annotate(&policy, &asked), -EINVAL);
+	assert_string_equal(natra_error(n), "group_weight: 65 is over 64");
 	policy.group_weight = 3;
 	assert_int_equal(annotate(&policy, &asked), 0);
 	assert_int_equal(policy.egress_burst_bits, 8000000);

@@ -58,9 +58,6 @@ static int compare_classes(const struct seat *seat,
 	enum natra_code code;
 	int r;
 
-	/* A change of limits keeps the classes if it names none. */
-	if (!wanted->classes_len && has->classes_len)
-		return DIFFERS_IN_FIXED;
 	if (wanted->classes_len != has->classes_len)
 		return DIFFERS;
 	if (!wanted->classes_len)
@@ -75,27 +72,6 @@ static int compare_classes(const struct seat *seat,
 	/* What else differs in the kernel is not mended by writing limits again, and
 	 * while another process drains a queue it must not be. */
 	return r == -EBADE ? SAME : r;
-}
-
-/* The classes of an attachment that limit nothing any more, see lift_class. */
-struct lifted {
-	struct natra_class list[NATRA_CLASSES_MAX];
-	char name[NATRA_CLASSES_MAX][NATRA_CLASS_NAME_MAX + 1];
-	size_t len;
-};
-
-/* Without peers and rates a class limits nothing. It stays because nothing can be
- * attached without limits. */
-static int lift_class(void *arg, const struct natra_class *class)
-{
-	struct lifted *lifted = arg;
-	struct natra_class *made = &lifted->list[lifted->len];
-
-	*made = (struct natra_class)NATRA_INIT(*made);
-	made->name = lifted->name[lifted->len];
-	(void)snprintf(lifted->name[lifted->len++], NATRA_CLASS_NAME_MAX + 1,
-		       "%s", class->name);
-	return lifted->len == NATRA_CLASSES_MAX;
 }
 
 /* The classes that somebody has given the attachment by hand, for a wish without any. */
@@ -174,10 +150,10 @@ static int keep_classes(const struct seat *seat, struct kept *kept)
  * by hand. Returns an enum difference, or -errno. */
 static int look_for_difference(const struct seat *seat, struct wish *wish,
 			       const struct natra_policy *has,
-			       struct kept *kept, struct lifted *lifted)
+			       struct kept *kept)
 {
 	struct natra_policy *policy = &wish->settings.policy;
-	int found, of_classes, r = 0;
+	int found, of_classes;
 
 	/* A configuration without groups leaves an attachment in the one that it was put
 	 * in by hand. */
@@ -190,19 +166,16 @@ static int look_for_difference(const struct seat *seat, struct wish *wish,
 	if (!wish_has_classes(wish))
 		return found == DIFFERS_IN_FIXED ? keep_classes(seat, kept)
 						 : found;
-	if (!policy_has_limits(policy) && has->classes_len) {
-		r = natra_foreach_class(seat->n, seat->id, lift_class, lifted);
-		policy->classes = lifted->list;
-		policy->classes_len = lifted->len;
-	}
-	of_classes = r < 0 ? r : compare_classes(seat, has, policy);
+	/* With no list the library would keep those that there are. */
+	if (!policy->classes_len)
+		policy->classes = wish->settings.classes;
+	of_classes = compare_classes(seat, has, policy);
 	return of_classes < 0 || of_classes > found ? of_classes : found;
 }
 
-/* Afterwards the wish may point into *kept and *lifted. */
+/* Afterwards the wish may point into *kept. */
 static void follow(const struct seat *seat, struct wish *wish,
-		   struct kept *kept, struct lifted *lifted,
-		   struct edit_result *result)
+		   struct kept *kept, struct edit_result *result)
 {
 	struct natra_policy *policy = &wish->settings.policy;
 	struct natra_info info = NATRA_INIT(info);
@@ -214,8 +187,7 @@ static void follow(const struct seat *seat, struct wish *wish,
 		return;
 	}
 	if (is_attached)
-		found = look_for_difference(seat, wish, &info.policy, kept,
-					    lifted);
+		found = look_for_difference(seat, wish, &info.policy, kept);
 	else
 		found = seat->jobs->adopt && policy_has_limits(policy)
 				? DIFFERS_IN_FIXED
@@ -258,7 +230,6 @@ static void apply(const struct seat *seat, const struct edit *edit,
 {
 	cleanup_json cJSON *annotations = cJSON_Parse(edit->annotations);
 	struct failure failure = {0};
-	struct lifted lifted = {.len = 0};
 	struct wish wish;
 	struct kept kept = {.settings = &wish.settings};
 
@@ -269,7 +240,7 @@ static void apply(const struct seat *seat, const struct edit *edit,
 		result->is_bad = true;
 		note(result, failure.msg);
 	} else {
-		follow(seat, &wish, &kept, &lifted, result);
+		follow(seat, &wish, &kept, result);
 	}
 	wish_free(&wish);
 	for (size_t i = 0; i < NATRA_CLASSES_MAX; i++)

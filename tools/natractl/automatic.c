@@ -49,11 +49,13 @@ static int read_item(struct automatic_group *group, const char *item)
 	return 0;
 }
 
-static int read_limits(struct automatic_group *group, const char *text)
+static int read_limits(const struct cli *cli, struct automatic_group *group)
 {
+	const char *text = cli->opts.value[OPT_GROUP_LIMITS];
 	char *copy = strdup(text), *rest = copy, *item;
 	int r = 0;
 
+	*group = (struct automatic_group){.info = NATRA_INIT(group->info)};
 	if (!copy)
 		return usage_error(opts_name(OPT_GROUP_LIMITS), text,
 				   "there is no memory");
@@ -61,6 +63,13 @@ static int read_limits(struct automatic_group *group, const char *text)
 		r = read_item(group, item);
 	free(copy);
 	return r;
+}
+
+int automatic_check(const struct cli *cli)
+{
+	struct automatic_group group;
+
+	return cli->opts.value[OPT_GROUP_LIMITS] ? read_limits(cli, &group) : 0;
 }
 
 static bool names_group(const struct opts *opts)
@@ -85,8 +94,7 @@ int automatic_apply(const struct cli *cli, struct automatic_group *group,
 	    (!names_group(&cli->opts) && !policy->group_is_automatic))
 		return usage_error(opts_name(OPT_GROUP_LIMITS), limits,
 				   "needs --group NAME");
-	*group = (struct automatic_group){.info = NATRA_INIT(group->info)};
-	r = read_limits(group, limits);
+	r = read_limits(cli, group);
 	if (r)
 		return r;
 	policy->automatic_group = &group->info;

@@ -198,29 +198,21 @@ int cmd_attach(struct cli *cli)
 	return r;
 }
 
-/* Checks the options before the kernel is asked. The attachment's rates are not
- * known yet, nor its group, so that the highest ones stand in for them, and any group: else
- * a burst without a rate would be refused. */
+/* Checks the options before the kernel is asked, but for what depends on the limits that
+ * the attachment has. */
 static int check_set(const struct cli *cli)
 {
 	struct natra_policy policy = NATRA_INIT(policy);
 	struct class_list classes = {.len = 0};
-	struct automatic_group group;
-	int r;
+	int r = check_id(cli);
 
-	r = check_id(cli);
 	if (r)
 		return r;
 	if (!limits_given(&cli->opts, limits_live_options()))
 		return usage_error("set", NULL, "has nothing to change");
-	policy.ingress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
-	policy.egress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
-	/* The group is as little known as the rates, and may be automatic. */
-	policy.group[0] = '?';
-	policy.group_is_automatic = 1;
-	r = limits_apply(cli, &policy);
+	r = limits_check(cli);
 	if (!r)
-		r = automatic_apply(cli, &group, &policy);
+		r = automatic_check(cli);
 	if (!r)
 		r = class_list_apply(cli, &classes, &policy);
 	class_list_free(&classes);

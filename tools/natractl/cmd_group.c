@@ -89,12 +89,11 @@ static bool given_of_parent(const struct opts *opts)
 	return false;
 }
 
-/* Checks the options before the kernel is asked. What the group has is not known yet, so
- * the highest rates stand in for it. */
+/* Checks the options before the kernel is asked, but for what depends on the limits that
+ * the group has. */
 static int check_set(const struct cli *cli, const char *name)
 {
 	const char *parent = cli->opts.value[OPT_PARENT];
-	struct natra_group_info group = NATRA_INIT(group);
 	int r = opts_check_text(opts_name(OPT_PARENT), parent,
 				NATRA_GROUP_NAME_MAX);
 
@@ -106,9 +105,7 @@ static int check_set(const struct cli *cli, const char *name)
 	    given_of_parent(&cli->opts))
 		return usage_error(opts_name(OPT_PARENT), parent,
 				   "cannot have a weight or a floor");
-	group.ingress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
-	group.egress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC;
-	return apply(cli, &group);
+	return limits_check(cli);
 }
 
 /* What is not given stays as it was. */

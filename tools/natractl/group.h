@@ -17,6 +17,10 @@ struct automatic_group {
 	char parent[NATRA_GROUP_NAME_MAX + 1];
 };
 
+/* Checks the limits for an automatic group by themselves. Returns 0, or EXIT_USAGE after
+ * printing the error. */
+int automatic_check(const struct cli *cli);
+
 /* Makes the policy's group automatic if the options have limits for it. Returns 0, or
  * EXIT_USAGE after printing the error. */
 int automatic_apply(const struct cli *cli, struct automatic_group *group,

@@ -132,7 +132,7 @@ static int refuse_value(const struct opts *opts, enum opt_id id, int r)
 		[POLICY_SIZE] = {"size", "64k, 1Mi, 125000",
 				 "1 to 2^63 - 1 bytes"},
 		[POLICY_COUNT] = {"number", "500, 10k", "1 to 10^9"},
-		[POLICY_TIME] = {"time", "50ms, 2s", "1ns to 1h"},
+		[POLICY_TIME] = {"time", "50ms, 2s", "1ns to 9s"},
 		[POLICY_PERCENT] = {"percentage", "50, 80", "1 to 100"},
 		[POLICY_NUMBER] = {"number", "1, 10", "1 to 64"},
 	};
@@ -149,34 +149,36 @@ static int refuse_value(const struct opts *opts, enum opt_id id, int r)
 			   quantities[unit].name, quantities[unit].examples);
 }
 
-/* Gives the policy so many of the subnets, and no others. */
-static int set_subnets(const struct cli *cli, enum opt_id id, size_t len,
-		       struct natra_policy *p)
+static int check_subnets(const struct cli *cli, bool shaped, size_t len)
 {
-	const bool shaped = id == OPT_SHAPED_SUBNET;
+	struct natra_policy some = NATRA_INIT(some);
 
-	p->shaped_subnets = shaped ? cli->opts.subnets : NULL;
-	p->shaped_subnets_len = shaped ? len : 0;
-	p->unshaped_subnets = shaped ? NULL : cli->opts.subnets;
-	p->unshaped_subnets_len = shaped ? 0 : len;
-	return natra_policy_check(cli->n, p);
+	some.shaped_subnets = some.unshaped_subnets = cli->opts.subnets;
+	some.shaped_subnets_len = shaped ? len : 0;
+	some.unshaped_subnets_len = shaped ? 0 : len;
+	return natra_policy_check(cli->n, &some);
 }
 
-/* Adds the subnets one by one if they are refused, so that the error names the wrong
- * one. */
-static int add_subnets(const struct cli *cli, enum opt_id id,
+/* Gives the policy the subnets, and no others. They are checked one by one if they are
+ * refused, so that the error names the wrong one. */
+static int set_subnets(const struct cli *cli, enum opt_id id,
 		       struct natra_policy *p)
 {
 	const struct opts *opts = &cli->opts;
-	int r = set_subnets(cli, id, opts->subnets_len, p);
+	const bool shaped = id == OPT_SHAPED_SUBNET;
+	int r = check_subnets(cli, shaped, opts->subnets_len);
 
 	for (size_t len = 1; r < 0 && len <= opts->subnets_len; len++) {
-		r = set_subnets(cli, id, len, p);
+		r = check_subnets(cli, shaped, len);
 		if (r < 0)
 			return refused(cli, r, opts_name(id),
 				       opts->subnets[len - 1]);
 		r = -EINVAL;
 	}
+	p->shaped_subnets = shaped ? opts->subnets : NULL;
+	p->shaped_subnets_len = shaped ? opts->subnets_len : 0;
+	p->unshaped_subnets = shaped ? NULL : opts->subnets;
+	p->unshaped_subnets_len = shaped ? 0 : opts->subnets_len;
 	return 0;
 }
 
@@ -194,6 +196,37 @@ static void forget_floor(const struct opts *opts, struct natra_policy *policy)
 	}
 }
 
+/* Puts one limit into the policy. Returns 0, or EXIT_USAGE after printing the error. */
+static int apply_one(const struct cli *cli, enum opt_id id,
+		     struct natra_policy *policy)
+{
+	int r;
+
+	if (id == OPT_SHAPED_SUBNET || id == OPT_UNSHAPED_SUBNET)
+		return set_subnets(cli, id, policy);
+	if (opts_field(id)->unit == POLICY_GROUP)
+		return set_group(cli, id, policy);
+	r = set_limit(&cli->opts, id, policy);
+	return r < 0 ? refuse_value(&cli->opts, id, r) : 0;
+}
+
+static bool is_given(const struct opts *opts, int id)
+{
+	return limits_options() & ~NOT_FIELDS & OPT_BIT(id) && opts->value[id];
+}
+
+int limits_check(const struct cli *cli)
+{
+	struct natra_policy scratch = NATRA_INIT(scratch);
+	int r = 0;
+
+	for (int id = 0; id < OPT_MAX && !r; id++) {
+		if (is_given(&cli->opts, id))
+			r = apply_one(cli, (enum opt_id)id, &scratch);
+	}
+	return r;
+}
+
 /* The policy is checked after each option, so that the error names the wrong
  * one. */
 int limits_apply(const struct cli *cli, struct natra_policy *policy)
@@ -204,22 +237,11 @@ int limits_apply(const struct cli *cli, struct natra_policy *policy)
 	for (int id = 0; id < OPT_MAX; id++) {
 		int r;
 
-		if (!((limits_options() & ~NOT_FIELDS) & OPT_BIT(id)) ||
-		    !opts->value[id])
+		if (!is_given(opts, id))
 			continue;
-		if (id == OPT_SHAPED_SUBNET || id == OPT_UNSHAPED_SUBNET) {
-			r = add_subnets(cli, id, policy);
-			if (r)
-				return r;
-			continue;
-		}
-		r = opts_field(id)->unit == POLICY_GROUP
-			    ? set_group(cli, id, policy)
-			    : set_limit(opts, id, policy);
-		if (r > 0)
+		r = apply_one(cli, (enum opt_id)id, policy);
+		if (r)
 			return r;
-		if (r < 0)
-			return refuse_value(opts, id, r);
 		r = natra_policy_check(cli->n, policy);
 		if (r < 0)
 			return refused(cli, r, opts_name(id), opts->value[id]);

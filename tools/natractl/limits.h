@@ -14,6 +14,10 @@ uint64_t limits_rate_options(void);
 /* Returns whether any of these options was given. */
 bool limits_given(const struct opts *opts, uint64_t options);
 
+/* Checks the given limits, each by itself. Returns 0, or EXIT_USAGE after printing the
+ * error. */
+int limits_check(const struct cli *cli);
+
 /* Puts the given limits, without classes, into `policy`, which then points into the
  * options, and lets the library check them. Returns 0, or EXIT_USAGE after printing the
  * error. */

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,8 +30,6 @@ const (
 	again = 2 * time.Second
 	// See sweep.
 	sweepEvery = 10 * time.Second
-	// A policy is checked with this rate in a direction that has none yet.
-	highestRate = 1e15
 )
 
 // config is the plugin's file among the runtime's, such as /etc/nri/conf.d/natra.conf.
@@ -79,19 +76,15 @@ func (p *plugin) configure(text string) error {
 	if c.OnError != "continue" && c.OnError != "fail" {
 		return fmt.Errorf("configuration: onError: %q is neither \"continue\" nor \"fail\"", c.OnError)
 	}
-	// The pods' own rates come later, so that any limit may go with one.
-	with := c.Policy
-	with.IngressRateBitsPerSec = cmp.Or(with.IngressRateBitsPerSec, highestRate)
-	with.EgressRateBitsPerSec = cmp.Or(with.EgressRateBitsPerSec, highestRate)
-	if err := p.n.CheckPolicy(with); err != nil {
-		return fmt.Errorf("configuration: policy: %w", err)
+	// The pods' own rates come later. A limit without one is left out until then, but
+	// its value has to be a possible one.
+	now, err := p.n.AnnotatePolicy(context.Background(), c.Policy,
+		natra.Annotations{Allowed: c.AllowAnnotations})
+	if err == nil {
+		err = p.n.CheckPolicy(now)
 	}
-	if len(c.AllowAnnotations) > 0 {
-		_, err := p.n.AnnotatePolicy(context.Background(), with,
-			natra.Annotations{Allowed: c.AllowAnnotations})
-		if err != nil {
-			return fmt.Errorf("configuration: %w", err)
-		}
+	if err != nil {
+		return fmt.Errorf("configuration: %w", err)
 	}
 	p.config = c
 	return nil

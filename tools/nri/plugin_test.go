@@ -161,10 +161,10 @@ func TestConfiguration(t *testing.T) {
 	if err := r.configure(`{"policy": {"group": "team", "group_floor_bits_per_sec": 1000000}}`); err != nil {
 		t.Fatal(err)
 	}
-	asked := r.was(t, "policy_check")
-	if !strings.Contains(asked, `"ingress_rate_bits_per_sec":"1000000000000000"`) ||
-		!strings.Contains(asked, `"egress_rate_bits_per_sec":"1000000000000000"`) {
-		t.Errorf("policy_check: %q", asked)
+	asked := r.was(t, "policy_annotate")
+	if !strings.Contains(asked, `"group_floor_bits_per_sec":"1000000"`) ||
+		strings.Contains(asked, "rate_bits_per_sec\"") {
+		t.Errorf("policy_annotate: %q", asked)
 	}
 }
 
