@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "classes.h"
 
-#include "field.h"
+#include "../src/policy/fields.h"
+#include "../tools/common/group.h"
+#include "../tools/common/json.h"
 
 /* The class that is being read, and where. */
 struct reading {
@@ -23,7 +25,7 @@ static int read_rate(const struct reading *reading, const char *key,
 {
 	const cJSON *value = json_get(reading->object, key);
 
-	if (value && field_read_rate(value, ret_rate) < 0)
+	if (value && group_read_rate(value, ret_rate) < 0)
 		return refuse_key(reading, key, value,
 				  "is not a rate such as 10M");
 	return 0;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "field.h"
 
-#include <errno.h>
-
 /* Returns whether a number without a unit may stand for it. */
 static bool is_quantity(const struct policy_field *field)
 {
@@ -20,19 +18,6 @@ static bool read_value(const struct policy_field *field, const cJSON *value,
 		return false;
 	policy_field_set(field, policy, number);
 	return true;
-}
-
-int field_read_rate(const cJSON *value, uint64_t *ret_bits_per_sec)
-{
-	uint64_t rate = 0;
-	int r = cJSON_IsNumber(value)
-			? json_u64(value, &rate)
-			: natra_parse_rate(json_text(value), &rate);
-
-	if (r < 0 || rate > NATRA_RATE_MAX_BITS_PER_SEC)
-		return -EINVAL;
-	*ret_bits_per_sec = rate;
-	return 0;
 }
 
 struct policy_mistake field_read(const struct policy_field *field,

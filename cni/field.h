@@ -9,12 +9,9 @@
 #include "../tools/common/json.h"
 
 /* Puts a value into the policy, if it is one that the field can have, or says what
- * is wrong. The library checks the range of a time. */
+ * is wrong. */
 struct policy_mistake field_read(const struct policy_field *field,
 				 const cJSON *value,
 				 struct natra_policy *policy);
-
-/* Reads a number of bit/s, or a quantity such as "10M". Returns -EINVAL. */
-int field_read_rate(const cJSON *value, uint64_t *ret_bits_per_sec);
 
 #endif

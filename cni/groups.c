@@ -6,123 +6,9 @@
 #include <string.h>
 
 #include "../src/policy/fields.h"
-#include "field.h"
+#include "../tools/common/group.h"
+#include "../tools/common/json.h"
 #include "../tools/common/template.h"
-
-static int refuse_key(const char *key, const cJSON *value, const char *wanted,
-		      struct failure *failure)
-{
-	return refuse(failure, CNI_BAD_CONFIG, "group%s%s: %s %s",
-		      key[0] ? "." : "", key, json_show(value).text, wanted);
-}
-
-/* Reads a text, which is NULL if there is no such key. */
-static int read_text(const cJSON *object, const char *key, const char **ret,
-		     struct failure *failure)
-{
-	const cJSON *value = json_get(object, key);
-
-	*ret = json_text(value);
-	if (value && (!*ret || !**ret || strlen(*ret) > NATRA_GROUP_NAME_MAX))
-		return refuse_key(key, value, "is not a name of 1 to 127 bytes",
-				  failure);
-	for (const char *c = *ret; c && *c; c++) {
-		if ((unsigned char)*c < ' ' || *c == 127)
-			return refuse_key(key, value, "has a control character",
-					  failure);
-	}
-	return 0;
-}
-
-static int read_weight(const cJSON *object, uint32_t *ret,
-		       struct failure *failure)
-{
-	const cJSON *value = json_get(object, "weight");
-	uint64_t weight = 0;
-
-	if (value && (json_u64(value, &weight) < 0 || weight < 1 ||
-		      weight > NATRA_WEIGHT_MAX))
-		return refuse_key("weight", value,
-				  "is not a number from 1 to 64", failure);
-	*ret = (uint32_t)weight;
-	return 0;
-}
-
-static int read_members(const cJSON *object, struct natra_group_info *group,
-			struct failure *failure)
-{
-	const struct {
-		const char *key;
-		uint64_t *rate;
-	} rates[] = {{"ingressRate", &group->ingress_rate_bits_per_sec},
-		     {"egressRate", &group->egress_rate_bits_per_sec},
-		     {"floor", &group->floor_bits_per_sec}};
-	int r = read_text(object, "parent", &group->parent, failure);
-
-	for (size_t i = 0; i < 3 && r == 0; i++) {
-		const cJSON *value = json_get(object, rates[i].key);
-
-		if (value && field_read_rate(value, rates[i].rate) < 0)
-			r = refuse_key(rates[i].key, value,
-				       "is not a rate such as 10M", failure);
-	}
-	return r ? r : read_weight(object, &group->weight, failure);
-}
-
-static bool has_rates(const struct natra_group_info *group)
-{
-	return group->ingress_rate_bits_per_sec ||
-	       group->egress_rate_bits_per_sec;
-}
-
-/* The library would refuse it, too, but only at each ADD, and by the names of its fields. */
-static int check_floor(const cJSON *object, const struct natra_group_info *g,
-		       struct failure *failure)
-{
-	const uint64_t in = g->ingress_rate_bits_per_sec;
-	const uint64_t out = g->egress_rate_bits_per_sec;
-	const bool over_in = in && g->floor_bits_per_sec > in;
-
-	if (!over_in && (!out || g->floor_bits_per_sec <= out))
-		return 0;
-	return refuse_key("floor", json_get(object, "floor"),
-			  over_in ? "is over ingressRate"
-				  : "is over egressRate",
-			  failure);
-}
-
-int groups_read_limits(const cJSON *object, struct natra_group_info *ret,
-		       struct failure *failure)
-{
-	/* A rate that is misspelt would leave the group without a limit. */
-	static const char *const known[] = {
-		"name",   "ingressRate", "egressRate",       "parent",
-		"weight", "floor",       "acrossNamespaces", NULL};
-	struct natra_group_info group = NATRA_INIT(group);
-	const cJSON *unknown = json_find_unknown(object, known);
-	int r;
-
-	if (!cJSON_IsObject(object))
-		return refuse_key("", object, "is not an object", failure);
-	if (unknown)
-		return refuse_key(unknown->string, unknown,
-				  "is no key of a group", failure);
-	r = read_members(object, &group, failure);
-	if (r)
-		return r;
-	if (group.parent && !has_rates(&group))
-		return refuse(failure, CNI_BAD_CONFIG,
-			      "group.parent: '%s' without a rate",
-			      group.parent);
-	if (!group.parent && (group.weight || group.floor_bits_per_sec))
-		return refuse(failure, CNI_BAD_CONFIG,
-			      "group.%s: without a parent",
-			      group.weight ? "weight" : "floor");
-	r = check_floor(object, &group, failure);
-	if (r == 0)
-		*ret = group;
-	return r;
-}
 
 /* A tenant chooses its pods' annotations, and so names that other tenants have. */
 static int check_template(const cJSON *object, const char *name,
@@ -132,8 +18,9 @@ static int check_template(const cJSON *object, const char *name,
 	const char *wrong = template_wrong(name);
 
 	if (across && !cJSON_IsBool(across))
-		return refuse_key("acrossNamespaces", across,
-				  "is not true or false", failure);
+		return refuse(failure, CNI_BAD_CONFIG,
+			      "group.acrossNamespaces: %s is not true or false",
+			      json_show(across).text);
 	if (!wrong && !cJSON_IsTrue(across) && !template_keeps_apart(name))
 		wrong = "can be the same in two namespaces: put \"/\" between "
 			"{namespace} and the rest, or set acrossNamespaces";
@@ -142,13 +29,9 @@ static int check_template(const cJSON *object, const char *name,
 		     : 0;
 }
 
-static int read_name(const cJSON *object, struct natra_group_info *group,
-		     struct failure *failure)
+static int check_name(const cJSON *object, const struct natra_group_info *group,
+		      struct failure *failure)
 {
-	int r = read_text(object, "name", &group->name, failure);
-
-	if (r)
-		return r;
 	if (!group->name)
 		return refuse(failure, CNI_BAD_CONFIG, "group.name: missing");
 	if (group->parent && !strchr(group->name, '{') &&
@@ -168,6 +51,7 @@ int groups_read(struct settings *s, const cJSON *keys, struct failure *failure)
 {
 	const cJSON *object = json_get(keys, "group");
 	struct natra_group_info group = NATRA_INIT(group);
+	struct group_error error;
 	int r;
 
 	s->group = group;
@@ -181,17 +65,19 @@ int groups_read(struct settings *s, const cJSON *keys, struct failure *failure)
 							     : "groupFloor");
 		return 0;
 	}
-	r = groups_read_limits(object, &group, failure);
-	if (r == 0)
-		r = read_name(object, &group, failure);
+	if (group_read(object, &group, &error) < 0)
+		return refuse(failure, CNI_BAD_CONFIG, "%s", error.text);
+	r = check_name(object, &group, failure);
 	if (r)
 		return r;
 	s->group = group;
 	/* Until the pod is known, so that it can have a weight and a floor. */
 	set_name(&s->policy, group.name);
-	if (has_rates(&group))
+	if (group_has_rates(&group))
 		s->policy.automatic_group = &s->group;
-	s->policy.group_is_automatic = has_rates(&group);
+	s->policy.group_is_automatic = group_has_rates(&group);
+	s->group_is_for_all = group_has_rates(&group) &&
+			      !template_has_annotation(group.name, NULL);
 	return 0;
 }
 
@@ -209,11 +95,6 @@ static void leave_absent(struct settings *s)
 	(void)snprintf(s->group_absence, sizeof(s->group_absence),
 		       "there is no group '%s'", s->policy.group);
 	leave(s);
-}
-
-bool groups_are_for_all(const struct natra_group_info *group)
-{
-	return has_rates(group) && !template_has_annotation(group->name, NULL);
 }
 
 /* Writes the name of the pod's group. Returns 0; -ENOENT if the pod lacks what the
@@ -237,20 +118,8 @@ bool groups_make(const struct settings *s, const struct asker *asker)
 	struct template_name name;
 	struct failure failure;
 
-	return s->group.name && has_rates(&s->group) &&
+	return s->group.name && group_has_rates(&s->group) &&
 	       name_of(&s->group, asker, &name, &failure) == 0;
-}
-
-static int is_it(void *arg, const struct natra_group_info *group)
-{
-	const char *const *name = arg;
-
-	return !group->automatic && strcmp(group->name, *name) == 0;
-}
-
-int groups_find(struct natra *n, const char *name)
-{
-	return natra_foreach_group(n, is_it, &name);
 }
 
 int groups_join(struct settings *s, const struct asker *asker, struct natra *n,
@@ -280,7 +149,7 @@ int groups_join(struct settings *s, const struct asker *asker, struct natra *n,
 		return r;
 	set_name(&s->policy, name.text);
 	/* If it cannot be found out, attaching finds out. */
-	if (!s->policy.automatic_group && groups_find(n, s->policy.group) == 0)
+	if (!s->policy.automatic_group && group_find(n, s->policy.group) == 0)
 		leave_absent(s);
 	return 0;
 }

@@ -6,14 +6,10 @@
 #include "../tools/common/log.h"
 #include "settings.h"
 
-/* Reads all but the name of a group. The texts belong to `object`. Returns 0 or a code,
- * with the text in *failure, as do groups_read and groups_join. */
-int groups_read_limits(const cJSON *object, struct natra_group_info *ret,
-		       struct failure *failure);
-
 /* Reads the key. Until the pod is known, the policy is in a group that is named by the
  * template. With rates the group is an automatic one, which the library makes; else it
- * is one that an administrator has made. */
+ * is one that an administrator has made. Returns 0 or a code, with the text in *failure, as
+ * does groups_join. */
 int groups_read(struct settings *settings, const cJSON *keys,
 		struct failure *failure);
 
@@ -25,12 +21,6 @@ int groups_read(struct settings *settings, const cJSON *keys,
  */
 int groups_join(struct settings *settings, const struct asker *asker,
 		struct natra *n, struct log *log, struct failure *failure);
-
-/* Returns 1 if an administrator has made a group of this name, 0 if none has, or -errno. */
-int groups_find(struct natra *n, const char *name);
-
-/* Returns whether each pod is in a group by this key, which has a name. */
-bool groups_are_for_all(const struct natra_group_info *group);
 
 /* Lets `attach` give the pod the limits of the policy, and returns what that returns, 0
  * or an error of the library. If there is no such administrators' group, or, with "onError":

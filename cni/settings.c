@@ -7,7 +7,7 @@
 #include "../src/policy/fields.h"
 #include "field.h"
 #include "groups.h"
-#include "keys.h"
+#include "../tools/common/keys.h"
 #include "../tools/common/log.h"
 #include "../tools/common/memory.h"
 
@@ -102,7 +102,7 @@ static const char *parse_log_level(const cJSON *value,
 	return NULL;
 }
 
-static const char *check_log_file(struct settings *s, const cJSON *value)
+static const char *read_log_file(struct settings *s, const cJSON *value)
 {
 	const char *file;
 
@@ -110,7 +110,7 @@ static const char *check_log_file(struct settings *s, const cJSON *value)
 	return parse_log_file(value, &file);
 }
 
-static const char *check_log_level(struct settings *s, const cJSON *value)
+static const char *read_log_level(struct settings *s, const cJSON *value)
 {
 	enum natra_log_level level;
 
@@ -118,7 +118,7 @@ static const char *check_log_level(struct settings *s, const cJSON *value)
 	return parse_log_level(value, &level);
 }
 
-#define KEY(key, read) {#key, read},
+#define KEY(key, name) {#key, read_##name},
 
 static const struct {
 	const char *key;

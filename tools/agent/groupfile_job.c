@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../cni/groups.h"
 #include "../common/dir.h"
+#include "../common/group.h"
 #include "../common/json.h"
 #include "../common/text.h"
 #include "groupfile.h"
@@ -50,7 +50,7 @@ static bool is_new(struct natra *n, const char *name,
 		   const struct groupfile_report *report)
 {
 	return (!has_name(before, name) && !has_name(&report->names, name)) ||
-	       groups_find(n, name) == 0;
+	       group_find(n, name) == 0;
 }
 
 static bool set(struct natra *n, const cJSON *item,
@@ -58,11 +58,11 @@ static bool set(struct natra *n, const cJSON *item,
 		struct groupfile_report *report)
 {
 	struct natra_group_info group = NATRA_INIT(group);
-	struct failure failure = {0};
+	struct group_error error;
 	bool makes = is_new(n, item->string, before, report);
 
-	if (groups_read_limits(item, &group, &failure)) {
-		failed(report, "'%s': %s", item->string, failure.msg);
+	if (group_read(item, &group, &error) < 0) {
+		failed(report, "'%s': %s", item->string, error.text);
 		return false;
 	}
 	/* The plugin's key `group` has these. */

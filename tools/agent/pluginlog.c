@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../cni/settings.h"
 #include "../common/dir.h"
 #include "../common/text.h"
+#include "../pods/wish.h"
 
 #define LOOK_MS      1000
 /* At most this much is repeated at a time, and the rest later. If far more is left, the
@@ -129,7 +129,7 @@ static void pass_over(struct pluginlog *p)
 
 static char *file_of(cJSON *conf)
 {
-	return text_copy(settings_log(conf).file);
+	return text_copy(wish_log_file(conf));
 }
 
 int pluginlog_open(struct pluginlog *p, const char *root, cJSON *conf,

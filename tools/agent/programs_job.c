@@ -9,10 +9,9 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "../../cni/groups.h"
-#include "../../cni/wanted.h"
 #include "../../src/policy/fields.h"
 #include "../pods/element.h"
+#include "../pods/wish.h"
 #include "veth.h"
 
 /* The rates do not matter to a program. */
@@ -52,10 +51,9 @@ static int failed(struct programs_report *report, int r, const char *text)
 static int read_settings(const cJSON *keys, struct natra *n,
 			 struct settings *ret, struct programs_report *report)
 {
-	const struct asker nobody = {.pod = ""};
 	struct failure failure = {0};
 
-	if (wanted_read_keys(ret, keys, &nobody, n, &failure))
+	if (wish_read_keys(ret, keys, n, &failure))
 		return failed(report, -EINVAL, failure.msg);
 	policy_fields_drop_alone(&ret->policy);
 	return 0;
@@ -212,9 +210,7 @@ static void load_choices(const struct preload *p, const struct choice *standard)
  * peers apart, all pods have the programs of those with classes. */
 static bool may_have(const struct settings *s, unsigned int beside)
 {
-	if (beside & BESIDE_GROUP
-		    ? !s->group.name
-		    : s->group.name && groups_are_for_all(&s->group))
+	if (beside & BESIDE_GROUP ? !s->group.name : s->group_is_for_all)
 		return false;
 	return !(beside & BESIDE_CLASSES) ||
 	       (!s->policy.classes_len && !s->policy.shaped_subnets_len &&

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../cni/groups.h"
 #include "../../src/policy/fields.h"
 #include "../common/dir.h"
 #include "../pods/results.h"
@@ -250,8 +249,7 @@ int seat_attach(const struct seat *seat, struct wish *wish,
 	*ret_change = SEAT_SAME;
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
-	r = groups_attach(&wish->settings, seat->n, seat->jobs->log,
-			  attach_with, &a);
+	r = wish_attach(wish, seat->n, seat->jobs->log, attach_with, &a);
 	(void)close(fd);
 	if (seat_has_ended(seat, r))
 		return 0;
@@ -279,8 +277,8 @@ int seat_configure(const struct seat *seat, struct wish *wish)
 {
 	struct seat copy = *seat;
 
-	return groups_attach(&wish->settings, seat->n, seat->jobs->log,
-			     configure_with, &copy);
+	return wish_attach(wish, seat->n, seat->jobs->log, configure_with,
+			   &copy);
 }
 
 int seat_finish(const struct seat *seat, const struct natra_policy *policy,

@@ -43,7 +43,7 @@ bool seat_has_ended(const struct seat *seat, int r);
 int seat_query(const struct seat *seat, struct natra_info *ret_info);
 
 /* Limits a pod that has no limits of natra's, or changes those that it has. Both put it into
- * its group as groups_attach does, after which `wish` has what holds. They return 0 or
+ * its group as wish_attach does, after which `wish` has what holds. They return 0 or
  * -errno. */
 int seat_attach(const struct seat *seat, struct wish *wish,
 		enum seat_change *ret_change);

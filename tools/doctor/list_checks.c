@@ -3,8 +3,8 @@
  * something to limit. */
 #include <string.h>
 
-#include "../../cni/wanted.h"
 #include "../pods/element.h"
+#include "../pods/wish.h"
 #include "../common/json.h"
 #include "../common/name.h"
 #include "../common/text.h"
@@ -183,10 +183,8 @@ static void no_annotations(const struct finder *f)
  * text in *failure. */
 static int read_settings(const struct node *node, struct failure *failure)
 {
-	const struct asker nobody = {.pod = ""};
 	struct settings *settings = memory_new(sizeof(*settings));
-	int r = wanted_read_keys(settings, node->element, &nobody, node->n,
-				 failure);
+	int r = wish_read_keys(settings, node->element, node->n, failure);
 
 	if (r == 0 && natra_policy_check(node->n, &settings->policy) < 0)
 		r = refuse(failure, CNI_BAD_CONFIG, "%s", natra_error(node->n));

@@ -5,12 +5,12 @@
 #include <string.h>
 #include <strings.h>
 
-#include "../../cni/keys.h"
 #include "../../src/policy/fields.h"
 #include "../common/json.h"
+#include "../common/keys.h"
 #include "../common/text.h"
 
-#define CONF_NAME(key, read) #key,
+#define CONF_NAME(key, name) #key,
 #define LIMIT_NAME(key)      #key,
 
 /* Beside these there are the keys of policy_fields. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../cni/groups.h"
 #include "../../src/policy/fields.h"
 #include "../common/annotations.h"
 #include "../common/template.h"
@@ -136,6 +137,26 @@ int wish_look(struct wish *wish, const struct cached *cached, struct natra *n,
 		r = wanted_read(&wish->settings, wish->keys, &wish->asker, n,
 				&none, failure);
 	return r ? r : check(wish, n, failure);
+}
+
+int wish_read_keys(struct settings *ret, const cJSON *keys, struct natra *n,
+		   struct failure *failure)
+{
+	const struct asker nobody = {.pod = ""};
+
+	return wanted_read_keys(ret, keys, &nobody, n, failure);
+}
+
+const char *wish_log_file(const cJSON *keys)
+{
+	return settings_log(keys).file;
+}
+
+int wish_attach(struct wish *wish, struct natra *n, struct log *log,
+		int (*attach)(void *arg, const struct natra_policy *policy),
+		void *arg)
+{
+	return groups_attach(&wish->settings, n, log, attach, arg);
 }
 
 bool wish_has_classes(const struct wish *wish)

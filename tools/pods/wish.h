@@ -33,6 +33,18 @@ int wish_read(struct wish *wish, const struct cached *cached, const cJSON *conf,
 int wish_look(struct wish *wish, const struct cached *cached, struct natra *n,
 	      struct failure *failure);
 
+/* Reads the keys alone, for no pod. Returns 0 or a code, with the text in *failure.
+ * settings_free is needed whatever is returned. */
+int wish_read_keys(struct settings *ret, const cJSON *keys, struct natra *n,
+		   struct failure *failure);
+/* Returns the file of the plugin's log, a text of `keys`; "": none. */
+const char *wish_log_file(const cJSON *keys);
+
+/* Attaches as ADD does with the group of the wish, see groups_attach. */
+int wish_attach(struct wish *wish, struct natra *n, struct log *log,
+		int (*attach)(void *arg, const struct natra_policy *policy),
+		void *arg);
+
 /* Returns whether the limits of a running pod follow its annotation of this name. Of the
  * others, which may name its group, those count that the pod had when it was made. */
 bool wish_follows(const char *name);

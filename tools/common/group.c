@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "group.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "json.h"
+
+int group_read_rate(const cJSON *value, uint64_t *ret_bits_per_sec)
+{
+	uint64_t rate = 0;
+	int r = cJSON_IsNumber(value)
+			? json_u64(value, &rate)
+			: natra_parse_rate(json_text(value), &rate);
+
+	if (r < 0 || rate > NATRA_RATE_MAX_BITS_PER_SEC)
+		return -EINVAL;
+	*ret_bits_per_sec = rate;
+	return 0;
+}
+
+static int refuse_key(const char *key, const cJSON *value, const char *wanted,
+		      struct group_error *error)
+{
+	(void)snprintf(error->text, sizeof(error->text), "group%s%s: %s %s",
+		       key[0] ? "." : "", key, json_show(value).text, wanted);
+	return -EINVAL;
+}
+
+/* Reads a text, which is NULL if there is no such key. */
+static int read_text(const cJSON *object, const char *key, const char **ret,
+		     struct group_error *error)
+{
+	const cJSON *value = json_get(object, key);
+
+	*ret = json_text(value);
+	if (value && (!*ret || !**ret || strlen(*ret) > NATRA_GROUP_NAME_MAX))
+		return refuse_key(key, value, "is not a name of 1 to 127 bytes",
+				  error);
+	for (const char *c = *ret; c && *c; c++) {
+		if ((unsigned char)*c < ' ' || *c == 127)
+			return refuse_key(key, value, "has a control character",
+					  error);
+	}
+	return 0;
+}
+
+static int read_weight(const cJSON *object, uint32_t *ret,
+		       struct group_error *error)
+{
+	const cJSON *value = json_get(object, "weight");
+	uint64_t weight = 0;
+
+	if (value && (json_u64(value, &weight) < 0 || weight < 1 ||
+		      weight > NATRA_WEIGHT_MAX))
+		return refuse_key("weight", value,
+				  "is not a number from 1 to 64", error);
+	*ret = (uint32_t)weight;
+	return 0;
+}
+
+static int read_keys(const cJSON *object, struct natra_group_info *group,
+		     struct group_error *error)
+{
+	const struct {
+		const char *key;
+		uint64_t *rate;
+	} rates[] = {{"ingressRate", &group->ingress_rate_bits_per_sec},
+		     {"egressRate", &group->egress_rate_bits_per_sec},
+		     {"floor", &group->floor_bits_per_sec}};
+	int r = read_text(object, "name", &group->name, error);
+
+	if (r == 0)
+		r = read_text(object, "parent", &group->parent, error);
+	for (size_t i = 0; i < 3 && r == 0; i++) {
+		const cJSON *value = json_get(object, rates[i].key);
+
+		if (value && group_read_rate(value, rates[i].rate) < 0)
+			r = refuse_key(rates[i].key, value,
+				       "is not a rate such as 10M", error);
+	}
+	return r ? r : read_weight(object, &group->weight, error);
+}
+
+bool group_has_rates(const struct natra_group_info *group)
+{
+	return group->ingress_rate_bits_per_sec ||
+	       group->egress_rate_bits_per_sec;
+}
+
+/* The library would refuse it, too, but only at each ADD, and by the names of its fields. */
+static int check_floor(const cJSON *object, const struct natra_group_info *g,
+		       struct group_error *error)
+{
+	const uint64_t in = g->ingress_rate_bits_per_sec;
+	const uint64_t out = g->egress_rate_bits_per_sec;
+	const bool over_in = in && g->floor_bits_per_sec > in;
+
+	if (!over_in && (!out || g->floor_bits_per_sec <= out))
+		return 0;
+	return refuse_key(
+		"floor", json_get(object, "floor"),
+		over_in ? "is over ingressRate" : "is over egressRate", error);
+}
+
+int group_read(const cJSON *object, struct natra_group_info *ret,
+	       struct group_error *error)
+{
+	/* A rate that is misspelt would leave the group without a limit. */
+	static const char *const known[] = {
+		"name",   "ingressRate", "egressRate",       "parent",
+		"weight", "floor",       "acrossNamespaces", NULL};
+	struct natra_group_info group = NATRA_INIT(group);
+	const cJSON *unknown = json_find_unknown(object, known);
+	int r;
+
+	if (!cJSON_IsObject(object))
+		return refuse_key("", object, "is not an object", error);
+	if (unknown)
+		return refuse_key(unknown->string, unknown,
+				  "is no key of a group", error);
+	r = read_keys(object, &group, error);
+	if (r)
+		return r;
+	if (group.parent && !group_has_rates(&group))
+		return refuse_key("parent", json_get(object, "parent"),
+				  "without a rate", error);
+	if (!group.parent && (group.weight || group.floor_bits_per_sec)) {
+		const char *key = group.weight ? "weight" : "floor";
+
+		return refuse_key(key, json_get(object, key),
+				  "without a parent", error);
+	}
+	r = check_floor(object, &group, error);
+	if (r == 0)
+		*ret = group;
+	return r;
+}
+
+static int is_it(void *arg, const struct natra_group_info *group)
+{
+	const char *const *name = arg;
+
+	return !group->automatic && strcmp(group->name, *name) == 0;
+}
+
+int group_find(struct natra *n, const char *name)
+{
+	return natra_foreach_group(n, is_it, &name);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Groups as JSON has them, in the plugin's key `group` and in the agent's file, and as the
+ * library has them. */
+#ifndef NATRA_COMMON_GROUP_H
+#define NATRA_COMMON_GROUP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cjson/cJSON.h>
+#include <natra/natra.h>
+
+/* Reads a number of bit/s, or a quantity such as "10M". Returns -EINVAL. */
+int group_read_rate(const cJSON *value, uint64_t *ret_bits_per_sec);
+
+struct group_error {
+	char text[512];
+};
+
+/* Reads a group, of which everything may be missing. Its texts belong to `object`. Returns 0,
+ * or -EINVAL and a line about the key that is wrong. */
+int group_read(const cJSON *object, struct natra_group_info *ret,
+	       struct group_error *error);
+
+bool group_has_rates(const struct natra_group_info *group);
+
+/* Returns 1 if an administrator has made a group of this name, 0 if none has, or -errno. */
+int group_find(struct natra *n, const char *name);
+
+#endif
