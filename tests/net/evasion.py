@@ -5,11 +5,14 @@
   headers    one elephant whose packets look different each time
   flows      one elephant cut into many small flows
   net-admin  a pod that undoes its own interface's configuration
-  bypass     packet and XDP sockets that go around the pod's egress hook
+  bypass     packet and XDP sockets that go around the pod's hooks
   ethertypes frames that are not IP
   link       what a link depends on, each kind of it under the threshold
   segments   a GSO packet with more headers than the charge could hold
   priority   datagrams that fq would once send at once
+
+With --table each way is tried in each attach mode and both directions, and FILE gets
+what passed, for tests/bench/results.
 """
 import itertools
 import os
@@ -25,7 +28,7 @@ from commands import bpftool, sh
 from frames import Sender, Taken, eth, ext6, frag6, ip4, ip6, udp
 from isolation import BPFFS
 from limiters import Natra, bits, total
-from meter import ETH_IPV4_UDP, wire_rate, wire_rates
+from meter import ETH_IPV4_UDP, Meter, wire_rates
 from namespaces import Ns
 from neighbour import Neighbour, Site
 from rig import Rig
@@ -37,6 +40,10 @@ OVER = 1.05
 OFFERED = 100e6
 # The packets that natra does not stop must be seen to pass, or the README is wrong.
 PAST = 2
+WAYS = "in", "out"
+# A tag is taken off on the way, so a frame with two arrives as one of a tag.
+ARRIVE_AS = (0x800, 0x86dd, 0x8100, 0x88a8, 0x806, 0x8809, 0x888e, 0x88cc, 4)
+ETH_P_ALL = 3
 HASH_KEY_BYTES = 88
 BODY = bytes(1200)
 
@@ -110,20 +117,6 @@ def seconds_of(send, seconds, offered=OFFERED):
     return sent / (now - begin)
 
 
-def received(ifname):
-    with open(f"/sys/class/net/{ifname}/statistics/rx_bytes") as f:
-        return int(f.read())
-
-
-def through(r, send, a):
-    """Return (offered, passed) in bit/s, once the burst is used up."""
-    seconds_of(send, a.settle)
-    before, begin = received(r.pod.host), time.monotonic()
-    offered = seconds_of(send, a.seconds)
-    return offered * 8, (received(r.pod.host) - before) * 8 / (
-            time.monotonic() - begin)
-
-
 def frames(sock, make):
     rng = random.Random(1)
 
@@ -135,66 +128,134 @@ def frames(sock, make):
     return send
 
 
-def verdict(rep, what, offered, passed, past=False):
-    """Check the bit/s that passed. `past` means that natra does not claim to stop
-    it."""
+def verdict(rep, a, mode, way, what, offered, passed, past=False, times=1):
+    """Check the bit/s that passed, and keep them for the table. `past` means that natra
+    does not claim to stop it, `times` how often it lets the rate pass."""
     cap = bits(CAP)
-    text = f"{what}, {offered / 1e6:.0f} offered"
+    text = f"{mode} {way}: {what}, {offered / 1e6:.0f} offered"
+    a.passed.setdefault((what, way), {})[mode] = (passed / cap, past)
     if past:
         rep.least(f"{text} (documented)", passed / 1e6, PAST * cap / 1e6,
                   " Mbit/s")
     else:
-        rep.most(text, passed / 1e6, OVER * cap / 1e6, " Mbit/s")
+        rep.most(text, passed / 1e6, OVER * times * cap / 1e6, " Mbit/s")
+
+
+def write_table(path, passed):
+    modes = Natra.modes()
+    commit = sh("git", "-C", os.path.dirname(__file__), "rev-parse", "--short", "HEAD",
+                check=False).strip()
+    with open(path, "w", encoding="utf-8") as f:
+        print("What passes of ten times the rate, as a multiple of it: tests/net/evasion.py "
+              f"{' '.join(sys.argv[1:])}.", file=f)
+        print(f"Linux {os.uname().release}, {os.cpu_count()} CPUs; {commit}.\n", file=f)
+        print(f"| way | direction | {' | '.join(modes)} |", file=f)
+        print("|---" * (2 + len(modes)) + "|", file=f)
+        for (what, way), row in passed.items():
+            cells = [f"{row[m][0]:.1f}{' past' if row[m][1] else ''}" if m in row else "–"
+                     for m in modes]
+            print(f"| {what} | {way} | {' | '.join(cells)} |", file=f)
+
+
+def cross(rep, a, kinds_of, modes, ways, past=()):
+    """Send frames of each kind through each mode and way, and count those behind the
+    hook. They are from a packet socket, to an address that nobody has."""
+    with Rig() as r:
+        ends = {"in": (Sender(r.node, r.pod.host), r.pod, "eth0"),
+                "out": (Sender(r.pod, "eth0"), r.node, r.pod.host)}
+        for mode in modes:
+            natra = Natra(r.pod, "--fast-pass", a.fast_pass, "--attach-mode",
+                          mode).attach(CAP, CAP)
+            for way in ways:
+                sender, *to = ends[way]
+                for name, make in kinds_of(mode).items():
+                    types = TYPE_MANY if name == MANY else ARRIVE_AS + TYPES
+                    rep.measure(f"{mode} {way}: {name}", frames_through, rep, a, mode,
+                                way, name, frames(sender.plain, make),
+                                [Taken(*to, t) for t in types],
+                                sum(len(make(n)) for n in range(8)) / 8, name in past)
+            natra.detach()
+
+
+def frames_through(rep, a, mode, way, name, send, taken, size, past):
+    seconds_of(send, a.settle)
+    for t in taken:
+        t.count()
+    begin = time.monotonic()
+    offered = seconds_of(send, a.seconds)
+    passed = sum(t.count() for t in taken) * size * 8 / (time.monotonic() - begin)
+    verdict(rep, a, mode, way, name, offered * 8, passed, past)
 
 
 def headers(rep, a):
-    with Rig() as r:
-        Natra(r.pod, "--fast-pass", a.fast_pass).attach(None, CAP)
-        sender = Sender(r.pod, "eth0").plain
-        for name, make in HEADERS.items():
-            rep.measure(name, lambda name=name, make=make: verdict(
-                    rep, name, *through(r, frames(sender, make), a)))
+    modes = Natra.modes()
+    cross(rep, a, lambda _: HEADERS, modes if a.table else modes[:1],
+          WAYS if a.table else ["out"])
 
 
-def wire_out(r, a, src, *options):
-    """Return the bit/s offered, and those that the client receives, of datagrams from
-    the pod."""
-    p = r.load(src, "udp-send", r.client.ip, 7000, "--rate", OFFERED,
-               "--size", len(BODY),
-               *options)
-    meter = r.out_of(header=ETH_IPV4_UDP)
-    r.wait_flow(meter)
+def datagrams(r, a, ns, *options, ways=WAYS):
+    """Return {way: (bit/s offered, bit/s received)} of datagrams into and out of the pod,
+    whose eth0 is in ns."""
+    ends = {"in": (r.client, r.pod.ip, ns), "out": (ns, r.client.ip, r.client)}
+    sinks, senders, meters = [], {}, {}
+    for way in ways:
+        src, ip, dst = ends[way]
+        # A port that is closed would answer each datagram.
+        with dst:
+            sinks.append(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        sinks[-1].bind(("", 7000))
+        meters[way] = Meter(dst, ETH_IPV4_UDP)
+        senders[way] = src, r.load(src, "udp-send", ip, 7000, "--rate", OFFERED,
+                                   "--size", len(BODY), *options)
+    r.wait_flow(*meters.values())
     time.sleep(a.settle)
-    rate = wire_rates([meter], a.seconds)[0]
-    offered = r.load_end(p, src, now=True)["sent"]
-    return offered, rate
+    rates = wire_rates(list(meters.values()), a.seconds)
+    offered = [r.load_end(p, src, now=True)["sent"] for src, p in senders.values()]
+    for s in sinks:
+        s.close()
+    return dict(zip(ways, zip(offered, rates)))
 
 
-def ports(r, rep, a, fast_pass):
-    verdict(rep, f"{fast_pass}: one elephant from 2000 ports",
-            *wire_out(r, a, r.pod, "--ports", 2000), past=fast_pass == "free")
+# How often the rate passes as many small flows.
+FAST_PASSES = {"free": 10, "guarded": 2, "charged": 1}
 
 
-def connections(r, rep, a, fast_pass):
-    p = r.load(r.client, "http", r.pod.ip, 80, "/file", "--rps",
-               OFFERED / 8 / 53000, "--seconds", a.settle + a.seconds + 1)
-    r.wait_flow(r.out_of())
-    time.sleep(a.settle)
-    verdict(rep, f"{fast_pass}: connections of 50 kB", OFFERED,
-            wire_rate(r.client, a.seconds), past=fast_pass == "free")
-    r.stop([p])
+def ports(r, rep, a, mode, fast_pass, ways):
+    rates = datagrams(r, a, r.pod, "--ports", 2000, ways=ways)
+    for way, rate in rates.items():
+        verdict(rep, a, mode, way, f"{fast_pass}: one heavy flow from 2000 ports", *rate,
+                past=fast_pass == "free", times=FAST_PASSES[fast_pass])
+
+
+def connections(r, rep, a, mode, fast_pass, ways):
+    for way in ways:
+        src, dst = (r.pod, r.client) if way == "out" else (r.client, r.pod)
+        meter = Meter(dst)
+        p = r.load(dst, "http", src.ip, 80, "/file", "--rps",
+                   OFFERED / 8 / 53000, "--seconds", a.settle + a.seconds + 1)
+        r.wait_flow(meter)
+        time.sleep(a.settle)
+        verdict(rep, a, mode, way, f"{fast_pass}: connections of 50 kB", OFFERED,
+                wire_rates([meter], a.seconds)[0], past=fast_pass == "free",
+                times=FAST_PASSES[fast_pass])
+        r.stop([p])
 
 
 def flows(rep, a):
-    for fast_pass in ("free", "charged"):
-        with Rig() as r:
-            r.nginx(size=50000)
-            Natra(r.pod, "--fast-pass", fast_pass).attach(CAP, CAP)
-            rep.measure(f"{fast_pass}: ports", ports, r, rep, a, fast_pass)
-            rep.measure(f"{fast_pass}: connections", connections, r, rep, a,
-                        fast_pass)
-            Natra(r.client).attach(CAP, CAP)
-            keys = [k for k in hash_keys() if any(k)]
+    modes = Natra.modes() if a.table else Natra.modes()[:1]
+    ways = WAYS if a.table else ["out"]
+    for fast_pass in FAST_PASSES if a.table else ("free", "charged"):
+        for mode in modes:
+            with Rig() as r:
+                for pod in (r.pod, r.client):
+                    r.nginx(size=50000, pod=pod)
+                Natra(r.pod, "--fast-pass", fast_pass, "--attach-mode",
+                      mode).attach(CAP, CAP)
+                for cell in (ports, connections):
+                    rep.measure(f"{mode}, {fast_pass}: {cell.__name__}", cell, r, rep, a,
+                                mode, fast_pass, ways)
+                Natra(r.client).attach(CAP, CAP)
+                keys = [k for k in hash_keys() if any(k)]
     rep.least("attached directions, by their keys of the hash",
               len(set(keys)), 4)
     rep.equal("keys that two of them share", len(keys) - len(set(keys)), 0)
@@ -209,10 +270,11 @@ def hash_keys():
 
 
 TENANT_DOES = ("nothing", "replace_qdisc", "change_mtu", "down_and_up",
-               "accept_by_filter", "rename", "move")
+               "delete_clsact", "accept_by_filter", "accept_by_tcx", "rename", "move")
 # Hostside modes have nothing in the pod that a tenant could change.
 HOSTSIDE_DOES = ("nothing", "move")
-GETS_PAST = {"clsact-podside": ("delete_clsact", "accept_by_filter", "move"),
+GETS_PAST = {"clsact-podside": ("delete_clsact", "accept_by_filter", "accept_by_tcx",
+                                "move"),
              "tcx-podside": ("accept_by_tcx",)}
 
 
@@ -243,7 +305,7 @@ class Tenant:
         return self.pod
 
     def delete_clsact(self):
-        self.run("tc", "qdisc", "del", "dev", "eth0", "clsact")
+        self.run("tc", "qdisc", "del", "dev", "eth0", "clsact", check=False)
         return self.pod
 
     def replace_qdisc(self):
@@ -288,47 +350,58 @@ class Tenant:
 def net_admin(rep, a):
     """Test what a pod with CAP_NET_ADMIN can do."""
     Neighbour()
-    for mode in Natra.modes():
+    modes = Natra.modes()
+    for mode in modes:
+        does = [w for w in TENANT_DOES if
+                (a.table or mode.endswith("podside") or w in HOSTSIDE_DOES) and
+                (w != "accept_by_tcx" or "tcx-podside" in modes)]
         past = GETS_PAST.get(mode, ())
-        does = HOSTSIDE_DOES if mode.endswith("hostside") else TENANT_DOES
         for group in [[w for w in does if w not in past],
-                      *([w] for w in past)]:
+                      *([w] for w in does if w in past)]:
             with Rig() as r:
                 tenant = Tenant(r)
                 Natra(r.pod, "--attach-mode", mode).attach(CAP, CAP)
                 for what in group:
-                    src = getattr(tenant, what)()
-                    rep.measure(what, lambda what=what, src=src: verdict(
-                            rep, f"{mode}: {what.replace('_', ' ')}",
-                            *wire_out(r, a, src), past=what in past))
+                    rep.measure(what, undone, r, rep, a, mode, what,
+                                getattr(tenant, what)(), what in past)
                 tenant.close()
+
+
+def undone(r, rep, a, mode, what, ns, past):
+    for way, rates in datagrams(r, a, ns).items():
+        verdict(rep, a, mode, way, what.replace("_", " "), *rates, past=past)
 
 
 def bypass(rep, a):
     """Test what a pod can do with CAP_NET_RAW, which most runtimes give."""
     with Rig() as r:
         frame = routed(r)
-        sender = Sender(r.pod, "eth0")
+        sender, node = Sender(r.pod, "eth0"), Sender(r.node, r.pod.host)
         sender.bypass_qdisc(True)
         xsk = XskSender(r.pod, "eth0", frame)
         ways = {"around the qdisc layer": lambda: sender.plain.send(frame),
                 "by AF_XDP": xsk.send}
         for mode in Natra.modes():
+            past = mode.endswith("podside")
             natra = Natra(r.pod, "--attach-mode", mode).attach(CAP, CAP)
             meter = r.out_of(header=ETH_IPV4_UDP)
             for way, send in ways.items():
-                what = f"{mode}: {way}"
                 seconds_of(send, a.settle)
-                rep.measure(what, around, rep, a, what, meter, send,
-                            mode.endswith("podside"))
+                rep.measure(f"{mode}: {way}", around, rep, a, mode, way, meter, send,
+                            past)
+            what, make = "packet socket", HEADERS["ICMP echo ids"]
+            rep.measure(f"{mode}: {what}", frames_through, rep, a, mode, "in", what,
+                        frames(node.plain, make), [Taken(r.pod, "eth0", ETH_P_ALL)],
+                        len(make(0)), past)
             natra.detach()
 
 
-def around(rep, a, what, meter, send, past):
+def around(rep, a, mode, what, meter, send, past):
     begin, before = meter.read()
     offered = seconds_of(send, a.seconds)
     end, after = meter.read()
-    verdict(rep, what, offered * 8, (after - before) * 8 / (end - begin), past)
+    verdict(rep, a, mode, "out", what, offered * 8, (after - before) * 8 / (end - begin),
+            past)
 
 
 def routed(r):
@@ -341,31 +414,24 @@ def routed(r):
 
 # The types are one for local experiments, MPLS, and a session of PPPoE.
 TYPES = (0x88b5, 0x8847, 0x8864)
+# So many that none has the threshold of a heavy flow.
+TYPE_MANY, MANY = range(0x9000, 0x9100), "256 EtherTypes"
 
 
 def ethertypes(rep, a):
-    with Rig() as r:
-        ways = {"in": (Sender(r.node, r.pod.host), r.pod, "eth0"),
-                "out": (Sender(r.pod, "eth0"), r.node, r.pod.host)}
-        for mode in Natra.modes():
-            natra = Natra(r.pod, "--attach-mode", mode).attach(CAP, CAP)
-            for type_ in TYPES if mode == Natra.modes()[0] else TYPES[:1]:
-                for way, (sender, *to) in ways.items():
-                    what = f"{mode}: {type_:#06x} {way}"
-                    rep.measure(what, frames_of_type, rep, a, what, sender,
-                                Taken(*to, type_), type_)
-            natra.detach()
+    first = Natra.modes()[0]
 
-
-def frames_of_type(rep, a, what, sender, taken, type_):
-    frame = eth(type_, BODY)
-    send = frames(sender.plain, lambda _: frame)
-    seconds_of(send, a.settle)
-    taken.count()
-    begin = time.monotonic()
-    offered = seconds_of(send, a.seconds)
-    passed = taken.count() * len(frame) * 8 / (time.monotonic() - begin)
-    verdict(rep, what, offered * 8, passed)
+    def kinds(mode):
+        all_ = a.table or mode == first
+        found = {f"EtherType {t:#06x}": lambda _, t=t: eth(t, BODY)
+                 for t in (TYPES if all_ else TYPES[:1])}
+        if a.table:
+            found["link protocols"] = lambda n: LINK[n % len(LINK)]
+        if all_:
+            found[MANY] = lambda n: eth(TYPE_MANY[n % len(TYPE_MANY)], BODY)
+        return found
+    cross(rep, a, kinds, Natra.modes(), WAYS,
+          past=[MANY] if a.fast_pass == "free" else [])
 
 
 def discovery(type_):
@@ -485,8 +551,11 @@ def main(rep, a):
     parts = {"headers": headers, "flows": flows, "net-admin": net_admin,
              "bypass": bypass, "ethertypes": ethertypes,
              "link": link, "segments": segments, "priority": priority}
+    a.passed = {}
     for name in a.part or parts:
         parts[name](rep, a)
+    if a.table:
+        write_table(a.table, a.passed)
 
 
 if __name__ == "__main__":
@@ -494,4 +563,5 @@ if __name__ == "__main__":
         option("part", nargs="*"),
         option("--seconds", type=float, default=0.8),
         option("--settle", type=float, default=0.5),
+        option("--table", metavar="FILE"),
         option("--fast-pass", default="free", help="of natra in `headers`"))
