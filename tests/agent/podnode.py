@@ -43,8 +43,11 @@ class FakeNode:
     def result(self, file):
         return self.results / file
 
-    def pod(self, name, bandwidth, plugins, annotations=None, netns_key=True):
-        """Add a pod that was made with these plugins; return its result's path."""
+    def pod(self, name, bandwidth, plugins, annotations=None, netns_key=True,
+            multus=None):
+        """Add a pod that was made with these plugins; return its result's path.
+        `multus` is an interface that Multus has made, which keeps its results in a
+        cache of its own, without annotations."""
         self.netns(name).touch()
         conf = {"cniVersion": "1.0.0", "name": "net", "plugins": [
             p if isinstance(p, dict) else {"type": p} for p in plugins]}
@@ -67,6 +70,11 @@ class FakeNode:
         if netns_key:
             result["netns"] = sandbox
         path = self.result(f"net-{name}-eth0")
+        if multus:
+            path = self.root / f"var/lib/cni/multus/results/net-{name}-{multus}"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            result["ifName"] = multus
+            del args["io.kubernetes.cri.pod-annotations"]
         path.write_text(json.dumps(result))
         return str(path)
 
@@ -74,10 +82,10 @@ class FakeNode:
         (self.state / name.replace("/", "+")).write_text(
             f"{ingress} {egress} {int(current)}\n")
 
-    def limits(self, name):
+    def limits(self, name, ifname="eth0"):
         """The two rates of a pod; None if it has no limits."""
         try:
-            words = (self.state / f"net+{name}+eth0").read_text().split()
+            words = (self.state / f"net+{name}+{ifname}").read_text().split()
         except FileNotFoundError:
             return None
         return (int(words[0]), int(words[1])) if words else None

@@ -206,20 +206,16 @@ class Edits(Case):
         self.assertEqual(self.agent.count("keeps the limits"), 0)
 
     def test_interface_of_multus(self):
-        """The limits of an additional network are not the pod's annotations."""
-        path = self.node.pod("a", {"ingressRate": 7000000}, ["ptp"])
-        with open(path) as f:
-            text = f.read()
-        with open(path, "w") as f:
-            f.write(text.replace(
-                '"io.kubernetes.cri.pod-annotations": null, ', ""))
-        self.api.put("a", {IN: "1M"})
+        """The limits of an additional network are not the pod's annotations, those of
+        the default one are."""
+        self.node.pod("a", None, [{"type": "multus"}])
+        for ifname in ("eth0", "net1"):
+            self.node.pod("a", {"ingressRate": 7000000}, ["ptp"], multus=ifname)
         self.start()
         self.until("a", (7000000, 0))
         self.api.put("a", {IN: "2M"})
-        self.pod("b", {IN: "3M"})
-        self.until("b", (3000000, 0))
-        self.assertEqual(self.node.limits("a"), (7000000, 0))
+        self.until("a", (2000000, 0))
+        self.assertEqual(self.node.limits("a", "net1"), (7000000, 0))
 
     def test_unknown_pods(self):
         self.start()

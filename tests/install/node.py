@@ -115,10 +115,10 @@ class Node:
     def uninstall(self, *options):
         return self.natractl("uninstall", *options)
 
-    def result(self, text):
+    def result(self, text, cache="results"):
         """Put a pod that was made with this list into libcni's cache."""
         import base64
-        path = self.root / "var/lib/cni/results"
+        path = self.root / "var/lib/cni" / cache
         path.mkdir(parents=True, exist_ok=True)
         file = path / "cbr0-0123-eth0"
         file.write_text(json.dumps({

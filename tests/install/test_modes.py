@@ -263,18 +263,36 @@ class Use(Case):
         node = self.node({"10-flannel.conflist": FLANNEL})
         self.done(node.install())
         copy = (node.net / "00-natra-10-flannel.conflist").read_text()
-        for text in (copy, '{"type": "natra"}', "{", ""):
-            with self.subTest(list=text[:20]):
-                result = node.result(text)
+        multus = json.dumps({"type": "multus", "delegates": [json.loads(copy)]})
+        for text, cache in ((copy, "results"), ('{"type": "natra"}', "results"),
+                            (multus, "results"), (copy, "multus/results")):
+            with self.subTest(list=text[:20], cache=cache):
+                result = node.result(text, cache)
                 r = self.done(node.uninstall(), 3)
-                self.assertIn(result.name, r.err)
+                self.assertIn(f"/var/lib/cni/{cache}/{result.name} names it", r.err)
                 self.assertEqual(node.names(), ["10-flannel.conflist",
                                                 "natra"])
+        node.result(FLANNEL, "multus/results")
+        node.result(copy)
         self.assertTrue(self.done(node.uninstall("--json"), 3).json[
             "plugin_kept"])
         node.result(FLANNEL)
         self.done(node.uninstall())
         self.assertEqual(node.names(), ["10-flannel.conflist"])
+
+    def test_torn_results(self):
+        """A loss of power leaves files that are empty or cut off."""
+        for torn in ("", '{"kind": "cniCacheV1", "config": "eyJ0eX', None):
+            node = self.node({"10-flannel.conflist": FLANNEL})
+            result = node.result(FLANNEL if torn is not None else "{")
+            if torn is not None:
+                result.write_text(torn)
+            self.done(node.install())
+            r = self.done(node.uninstall("--json"))
+            self.assertEqual([w.split(": ")[0] for w in r.json["warnings"]],
+                             [f"/var/lib/cni/results/{result.name}"])
+            self.assertIn(f"{result.name}: cannot be read", r.err)
+            self.assertEqual(node.names(), ["10-flannel.conflist"])
 
     def test_pods_are_counted_behind_the_locks(self):
         """Pods are counted once natra has the locks; one that starts while it waits

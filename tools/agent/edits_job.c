@@ -207,14 +207,16 @@ static void follow(const struct seat *seat, struct wish *wish,
 		log_change(seat, policy);
 }
 
-/* Interfaces that a runtime has made for the pod get its annotations; those that
- * Multus adds have limits of their own. */
+/* The interfaces that a runtime asked for get the pod's annotations, which Multus does
+ * not pass on to the network that it makes for the runtime's eth0. Those that Multus adds
+ * have limits of their own. */
 static bool is_of_runtime(const struct cached *cached)
 {
 	/* The value is null if the pod had no annotations. */
-	return cJSON_GetObjectItemCaseSensitive(
-		json_get_exact(cached->json, "capabilityArgs"),
-		"io.kubernetes.cri.pod-annotations");
+	return strcmp(cached->ifname, "eth0") == 0 ||
+	       cJSON_GetObjectItemCaseSensitive(
+		       json_get_exact(cached->json, "capabilityArgs"),
+		       "io.kubernetes.cri.pod-annotations");
 }
 
 static bool is_of(const struct cached *cached, const struct edit *edit)
@@ -249,7 +251,7 @@ static void apply(const struct seat *seat, const struct edit *edit,
 }
 
 /* Finds the pods of one file in libcni's cache. */
-static int look_at_result(void *arg, const char *file, const char *text)
+static int look_at_result(void *arg, const char *path, const char *text)
 {
 	const struct edits *edits = arg;
 	struct seat seat = {
@@ -271,7 +273,7 @@ static int look_at_result(void *arg, const char *file, const char *text)
 			continue;
 		result->is_found = true;
 		edits->report->now = i + 1;
-		if (is_of_runtime(&cached) && seat_fill(&seat, file, &cached))
+		if (is_of_runtime(&cached) && seat_fill(&seat, path, &cached))
 			apply(&seat, edit, result);
 		edits->report->now = 0;
 	}

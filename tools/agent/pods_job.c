@@ -124,7 +124,7 @@ static struct seat new_seat(const struct pods *pods)
 	};
 }
 
-static int look_at_result(void *arg, const char *file, const char *text)
+static int look_at_result(void *arg, const char *path, const char *text)
 {
 	struct pods *pods = arg;
 	struct seat seat = new_seat(pods);
@@ -133,17 +133,16 @@ static int look_at_result(void *arg, const char *file, const char *text)
 	if (!text) {
 		pods->report->failed++;
 		log_write(pods->jobs->log, NATRA_LOG_WARN,
-			  "%s/%s: cannot be read: its pod is not looked at",
-			  RESULTS_DIR, file);
+			  "%s: cannot be read: its pod is not looked at",
+			  path);
 		return 0;
 	}
 	if (!cached_read(text, &cached)) {
 		log_write(pods->jobs->log, NATRA_LOG_DEBUG,
-			  "%s/%s: is not a result of libcni's", RESULTS_DIR,
-			  file);
+			  "%s: is not a result of libcni's", path);
 		return 0;
 	}
-	if (seat_fill(&seat, file, &cached))
+	if (seat_fill(&seat, path, &cached))
 		look_at(pods, &seat);
 	cached_free(&cached);
 	return 0;

@@ -9,12 +9,12 @@
 
 #include "../../src/policy/fields.h"
 #include "../common/dir.h"
-#include "../pods/results.h"
+#include "../common/text.h"
 #include "../pods/netns.h"
 
-bool seat_fill(struct seat *seat, const char *file, const struct cached *cached)
+bool seat_fill(struct seat *seat, const char *path, const struct cached *cached)
 {
-	seat->file = file;
+	seat->path = path;
 	seat->cached = cached;
 	cached_pod(cached, seat->pod, sizeof(seat->pod));
 	/* An id that does not fit is never attached, not even by ADD. containerd also
@@ -176,12 +176,10 @@ int seat_query(const struct seat *seat, struct natra_info *ret_info)
 /* Returns 0, -ENOENT if there is no result of the pod, or another -errno. */
 static int find_result(const struct seat *seat)
 {
-	cleanup_dir struct dir results = DIR_INIT;
-	int r = dir_open(&results, seat->root_fd, RESULTS_DIR);
+	cleanup_close int fd =
+		dir_open_path(seat->root_fd, seat->path, O_PATH);
 
-	if (r == 0 && !dir_has(&results, seat->file))
-		r = -errno;
-	return r;
+	return fd < 0 ? fd : 0;
 }
 
 static int detach(const struct seat *seat)

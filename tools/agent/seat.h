@@ -11,7 +11,7 @@ struct seat {
 	const struct jobs *jobs;
 	struct natra *n;
 	int root_fd;
-	const char *file; /* in the cache */
+	const char *path; /* of its file in the cache */
 	const struct cached *cached;
 	char id[NATRA_ID_MAX + 1];
 	char pod[NATRA_NAME_MAX + 1]; /* "<namespace>/<pod>", or "" */
@@ -19,7 +19,7 @@ struct seat {
 };
 
 /* Fills in the id and the pod. Returns false if nothing can be attached there. */
-bool seat_fill(struct seat *seat, const char *file,
+bool seat_fill(struct seat *seat, const char *path,
 	       const struct cached *cached);
 /* Logs a line about it. `error` may be NULL. */
 void seat_log(const struct seat *seat, enum natra_log_level level,

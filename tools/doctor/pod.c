@@ -67,13 +67,13 @@ void pods_free(struct pods *pods)
 }
 
 /* Reads a result of libcni's cache. Those of loopback interfaces are no pod's. */
-static int add_result(void *arg, const char *file, const char *text)
+static int add_result(void *arg, const char *path, const char *text)
 {
 	const struct search *s = arg;
 	struct cached cached;
 	struct pod *pod;
 
-	(void)file;
+	(void)path;
 	if (!text || !cached_read(text, &cached))
 		return 0;
 	if (strcmp(cached.ifname, "lo") == 0) {

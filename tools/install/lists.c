@@ -344,7 +344,7 @@ const struct list *lists_naming(const struct lists *lists, const char *type)
 {
 	for (size_t i = 0; i < lists->len; i++) {
 		if (!lists->items[i].is_ours &&
-		    list_count(&lists->items[i], type, NULL))
+		    element_names(lists->items[i].json, type))
 			return &lists->items[i];
 	}
 	return NULL;

@@ -53,8 +53,9 @@ char *list_copy_name(const struct list *list);
 size_t list_count(const struct list *list, const char *type, int *ret_at);
 /* Returns whether a key of the list says true, as a boolean or as a text. */
 bool list_says_true(const struct list *list, const char *key);
-/* Returns the first list that is not natra's own and calls the plugin of this
- * type; NULL if there is none. */
+/* Returns the first list that is not natra's own and names the plugin of this
+ * type, perhaps in a list inside of it, as that of Multus has them; NULL if there is
+ * none. */
 const struct list *lists_naming(const struct lists *lists, const char *type);
 
 #endif

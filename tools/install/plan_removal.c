@@ -7,8 +7,7 @@
 /* Returns why the plugin under this name has to stay, as a text that the caller
  * frees; NULL if it can go. A list or drop-in that names it belongs to the
  * network, and not even `force` breaks that. */
-static char *against_removal(const struct install *i,
-			     const struct install_plan *plan,
+static char *against_removal(const struct install *i, struct install_plan *plan,
 			     const struct lists *lists, const char *name,
 			     const char *in_use, bool force)
 {
@@ -21,7 +20,7 @@ static char *against_removal(const struct install *i,
 		return why;
 	if (force)
 		return NULL;
-	return in_use ? text_copy(in_use) : use_find(i, name);
+	return in_use ? text_copy(in_use) : use_find(i, plan, name);
 }
 
 static void plan_natra(const struct install *i, struct install_plan *plan,

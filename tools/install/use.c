@@ -10,37 +10,40 @@
 #include "../pods/element.h"
 #include "../pods/results.h"
 
-static bool calls(const char *text, const char *type)
-{
-	cleanup_json cJSON *result = text ? cJSON_Parse(text) : NULL;
-	cleanup_json cJSON *list = results_list(result);
-
-	return !list || element_find(list, type) ||
-	       element_has_type(list, type);
-}
-
 struct search {
 	const char *type;
+	struct install_plan *plan;
 	char *found;
 };
 
-static int find_result(void *arg, const char *file, const char *text)
+/* A file that cannot be read, as after a loss of power, holds no removal up: its pod
+ * has an attachment if natra limits it. */
+static int find_result(void *arg, const char *path, const char *text)
 {
 	struct search *search = arg;
+	cleanup_json cJSON *result = text ? cJSON_Parse(text) : NULL;
+	cleanup_json cJSON *list = results_list(result);
 
-	if (!calls(text, search->type))
+	if (!list)
+		plan_warn(
+			search->plan,
+			"%s: cannot be read, so the list of its pod is not known",
+			path);
+	if (!element_names(list, search->type))
 		return 0;
-	search->found = text_format("%s/%s names it", RESULTS_DIR, file);
+	search->found = text_format("%s names it", path);
 	return 1;
 }
 
-char *use_find(const struct install *i, const char *type)
+char *use_find(const struct install *i, struct install_plan *plan,
+	       const char *type)
 {
-	struct search search = {.type = type};
+	struct search search = {.type = type, .plan = plan};
 	int r = results_foreach(i->root_fd, find_result, &search);
 
 	if (r < 0 && r != -ENOENT)
-		return text_copy(RESULTS_DIR " cannot be read");
+		return text_format("the caches of libcni's results: %s",
+				   strerror(-r));
 	return search.found;
 }
 

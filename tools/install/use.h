@@ -4,12 +4,13 @@
 #ifndef NATRA_INSTALL_USE_H
 #define NATRA_INSTALL_USE_H
 
-#include "state.h"
+#include "plan.h"
 
-/* Says which result in libcni's cache has a list that calls this plugin, in a
- * text that the caller frees; returns NULL if none has. A result that cannot be
- * read counts as one that has. */
-char *use_find(const struct install *i, const char *type);
+/* Says which result in libcni's caches has a list that calls this plugin, in a
+ * text that the caller frees; returns NULL if none has. It warns of results that
+ * cannot be read. */
+char *use_find(const struct install *i, struct install_plan *plan,
+	       const char *type);
 /* Says which drop-in calls this plugin, apart from those that the plan removes,
  * in a text that the caller frees; returns NULL if none does. */
 char *use_find_dropin(const struct install *i, const struct install_plan *plan,

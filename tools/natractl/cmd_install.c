@@ -19,7 +19,8 @@ struct job {
 	const struct cli *cli;
 	struct install *i;
 	bool uninstall;
-	cJSON *changes; /* the changes that were made */
+	cJSON *changes;  /* the changes that were made */
+	cJSON *warnings; /* of an installation's last plan, of all of a removal */
 };
 
 static int install_failure(const char *why)
@@ -83,9 +84,28 @@ static void show_changes(const struct job *job, const struct install_plan *plan,
 	}
 }
 
+static void note_warnings(struct job *job, const struct install_plan *plan)
+{
+	if (!job->uninstall) {
+		cJSON_Delete(job->warnings);
+		job->warnings = cJSON_CreateArray();
+	}
+	for (size_t n = 0; n < plan->warnings_len; n++) {
+		const cJSON *known;
+		bool is_known = false;
+
+		cJSON_ArrayForEach(known, job->warnings) is_known |=
+			strcmp(known->valuestring, plan->warnings[n]) == 0;
+		if (!is_known)
+			cJSON_AddItemToArray(
+				job->warnings,
+				cJSON_CreateString(plan->warnings[n]));
+	}
+}
+
 /* Plans and applies until nothing is left to do. *ret is the last plan; it
  * stays NULL if there was something left to do each time. */
-static int work(const struct job *job, struct install_plan **ret)
+static int work(struct job *job, struct install_plan **ret)
 {
 	struct install_plan *plan = NULL;
 	bool dry = job->cli->opts.value[OPT_DRY_RUN];
@@ -101,6 +121,7 @@ static int work(const struct job *job, struct install_plan **ret)
 		if (!dry)
 			r = install_apply(job->i, plan, &made);
 		show_changes(job, plan, made, dry);
+		note_warnings(job, plan);
 		if (r == 0 && (dry || plan->changes_len == 0)) {
 			*ret = plan;
 			return 0;
@@ -112,11 +133,14 @@ static int work(const struct job *job, struct install_plan **ret)
 	return r;
 }
 
-static void show_notes(const struct install_plan *plan)
+static void show_notes(const struct job *job, const struct install_plan *plan)
 {
-	for (size_t n = 0; n < plan->warnings_len; n++) {
+	const cJSON *warning;
+
+	cJSON_ArrayForEach(warning, job->warnings)
+	{
 		fputs("natractl: warning: ", stderr);
-		(void)print_text(stderr, plan->warnings[n], 0);
+		(void)print_text(stderr, warning->valuestring, 0);
 		fputc('\n', stderr);
 	}
 	if (!plan->kept)
@@ -128,7 +152,7 @@ static void show_notes(const struct install_plan *plan)
 
 static void show_json(const struct job *job, const struct install_plan *plan)
 {
-	cJSON *json = cJSON_CreateObject(), *warnings;
+	cJSON *json = cJSON_CreateObject();
 
 	json_add_text(json, "net_dir", install_net_dir(job->i));
 	json_add_text(json, "bin_dir", install_bin_dir(job->i));
@@ -140,10 +164,8 @@ static void show_json(const struct job *job, const struct install_plan *plan)
 	}
 	cJSON_AddItemToObject(json, "changes",
 			      cJSON_Duplicate(job->changes, true));
-	warnings = cJSON_AddArrayToObject(json, "warnings");
-	for (size_t n = 0; n < plan->warnings_len; n++)
-		cJSON_AddItemToArray(warnings,
-				     cJSON_CreateString(plan->warnings[n]));
+	cJSON_AddItemToObject(json, "warnings",
+			      cJSON_Duplicate(job->warnings, true));
 	json_print(json);
 }
 
@@ -156,7 +178,7 @@ static void show_end(const struct job *job, const struct install_plan *plan)
 		(void)print_text(stdout, plan->reason, 0);
 		putchar('\n');
 	}
-	show_notes(plan);
+	show_notes(job, plan);
 }
 
 static int run(struct job *job, const struct install_request *request)
@@ -188,8 +210,10 @@ static int start(struct job *job)
 	request.dry_run = job->cli->opts.value[OPT_DRY_RUN];
 	job->i = install_new();
 	job->changes = cJSON_CreateArray();
+	job->warnings = cJSON_CreateArray();
 	r = run(job, &request);
 	cJSON_Delete(job->changes);
+	cJSON_Delete(job->warnings);
 	install_free(job->i);
 	cJSON_Delete(conf);
 	return r;

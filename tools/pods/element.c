@@ -94,9 +94,23 @@ bool element_is_marked(const cJSON *element)
 
 bool element_has_type(const cJSON *element, const char *type)
 {
-	const cJSON *item = cJSON_GetObjectItemCaseSensitive(element, "type");
+	const cJSON *item = json_get(element, "type");
 
 	return cJSON_IsString(item) && strcmp(item->valuestring, type) == 0;
+}
+
+bool element_names(const cJSON *json, const char *type)
+{
+	const cJSON *item;
+
+	if (element_has_type(json, type))
+		return true;
+	cJSON_ArrayForEach(item, json)
+	{
+		if (element_names(item, type))
+			return true;
+	}
+	return false;
 }
 
 const cJSON *element_find(const cJSON *list, const char *type)

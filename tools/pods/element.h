@@ -26,6 +26,9 @@ const char *element_key(const char *key);
 bool element_is_marked(const cJSON *element);
 /* Returns whether an element calls the plugin of this name. */
 bool element_has_type(const cJSON *element, const char *type);
+/* Returns whether an element does so anywhere in a list, also below Multus' key
+ * "delegates", where it keeps whole lists. */
+bool element_names(const cJSON *json, const char *type);
 /* Returns the first element that does so in a list; NULL if there is none. */
 const cJSON *element_find(const cJSON *list, const char *type);
 

@@ -51,12 +51,12 @@ cJSON *results_list(const cJSON *result)
 	return list ? cJSON_Parse(list) : NULL;
 }
 
-int results_foreach(int root_fd, results_fn fn, void *arg)
+static int foreach_in(int root_fd, const char *dir, results_fn fn, void *arg)
 {
 	cleanup_dir struct dir results = DIR_INIT;
 	const struct dirent *entry;
 	DIR *entries;
-	int r = dir_open(&results, root_fd, RESULTS_DIR);
+	int r = dir_open(&results, root_fd, dir);
 
 	if (r < 0)
 		return r;
@@ -64,14 +64,23 @@ int results_foreach(int root_fd, results_fn fn, void *arg)
 	if (!entries)
 		return -errno;
 	while (r == 0 && (entry = readdir(entries))) {
-		cleanup_text char *text = NULL;
+		cleanup_text char *text = NULL, *path = NULL;
 
 		if (entry->d_name[0] == '.')
 			continue;
+		path = text_format("%s/%s", dir, entry->d_name);
 		/* A file that was removed meanwhile is no result any more. */
 		if (dir_read(&results, entry->d_name, &text) != -ENOENT)
-			r = fn(arg, entry->d_name, text);
+			r = fn(arg, path, text);
 	}
 	(void)closedir(entries);
 	return r;
+}
+
+int results_foreach(int root_fd, results_fn fn, void *arg)
+{
+	/* Multus' is the default of its cniDir. */
+	int r = foreach_in(root_fd, "/var/lib/cni/multus/results", fn, arg);
+
+	return r && r != -ENOENT ? r : foreach_in(root_fd, RESULTS_DIR, fn, arg);
 }

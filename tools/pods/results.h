@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* libcni's cache of results: a file for each interface that a runtime has made and
- * not yet removed. */
+/* The caches of libcni's results: a file for each interface that was made and not yet
+ * removed, by a runtime or by Multus, which keeps those of its own calls elsewhere. */
 #ifndef NATRA_PODS_RESULTS_H
 #define NATRA_PODS_RESULTS_H
 
@@ -8,11 +8,12 @@
 
 #define RESULTS_DIR "/var/lib/cni/results"
 
-/* `text` is the file's; NULL if it cannot be read. A result other than 0 ends the
- * walk. */
-typedef int (*results_fn)(void *arg, const char *file, const char *text);
+/* `text` is the text of the file at `path`; NULL if it cannot be read. A result other
+ * than 0 ends the walk. */
+typedef int (*results_fn)(void *arg, const char *path, const char *text);
 
-/* Returns 0, what fn returned, or -errno if the directory cannot be read. */
+/* Returns 0, what fn returned, or -errno if a directory cannot be read: -ENOENT if the
+ * runtime's does not exist. */
 int results_foreach(int root_fd, results_fn fn, void *arg);
 /* Returns the list that a pod was made with, which the caller frees; NULL if it
  * cannot be read. */
