@@ -8,7 +8,7 @@ import time
 import unittest
 from pathlib import Path
 
-from node import (EXAMPLES, FLANNEL, K3S, LISTS, MARK, NET, NEW, OLD, PLUGIN,
+from node import (BIN, EXAMPLES, FLANNEL, K3S, LISTS, MARK, NET, NEW, OLD, PLUGIN,
                   SCRATCH, SINGLE, Case)
 
 
@@ -98,10 +98,45 @@ class Harm(Case):
         multus = '{"cniVersion": "0.3.1", "name": "m", "type": "multus"}'
         node = self.node({"00-multus.conf": multus,
                           "10-flannel.conflist": FLANNEL})
-        r = self.done(node.install())
+        # Multus itself reads the lists to which it delegates, without their drop-ins.
+        r = self.done(node.install(runtime=NEW))
         self.assertIn("Multus", r.err)
+        self.assertIn("Multus reads no drop-ins", r.out)
         self.assertIn("00-natra-10-flannel.conflist", node.names())
         self.assertEqual((node.net / "00-multus.conf").read_text(), multus)
+
+    def test_multus_that_delegates_to_natras_list(self):
+        """Thin Multus copies the first list into its own, thick Multus names it by a
+        path of its own; on OpenShift its list is elsewhere."""
+        openshift = "run/multus/cni/net.d", "var/lib/cni/bin"
+        copy = "00-natra-10-flannel.conflist"
+        for dirs in ((NET, BIN), openshift):
+            for key in ("delegates", "clusterNetwork"):
+                with self.subTest(dirs=dirs, key=key):
+                    node = self.node({"10-flannel.conflist": FLANNEL}, *dirs)
+                    path = node.net
+                    if dirs is openshift:
+                        path = node.root / "etc/kubernetes/cni/net.d"
+                        path.mkdir(parents=True)
+                    self.done(node.install())
+                    value = "/host/x/" + copy
+                    if key == "delegates":
+                        value = [json.loads((node.net / copy).read_text())]
+                    multus = path / "00-multus.conf"
+                    multus.write_text(json.dumps({
+                        "cniVersion": "0.3.1", "name": "m", "type": "multus-shim", key: value}))
+                    self.done(node.install())
+                    for _ in range(2):
+                        r = self.done(node.uninstall(), 3)
+                        self.assertIn(str(multus).removeprefix(str(node.root)), r.err)
+                    self.assertTrue((node.bin / "natra").exists())
+                    self.assertEqual((node.net / copy).exists(),
+                                     key == "clusterNetwork")
+                    if key == "clusterNetwork":
+                        self.done(node.uninstall("--force"))
+                    multus.unlink()
+                    self.done(node.uninstall())
+                    self.assertFalse((node.bin / "natra").exists())
 
     def test_several(self):
         lists = {"10-flannel.conflist": FLANNEL,

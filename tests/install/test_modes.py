@@ -344,7 +344,8 @@ class Places(Case):
                 ("microk8s", f"{snap}/args/cni-network",
                  f"{snap}/opt/cni/bin", ""),
                 ("gke", NET, "home/kubernetes/bin", ""),
-                ("openshift", "etc/cni/multus/net.d", "var/lib/cni/bin", "")):
+                ("openshift", "run/multus/cni/net.d", "var/lib/cni/bin",
+                 "etc/cni/multus/net.d")):
             with self.subTest(platform=name):
                 node = self.node({"10-flannel.conflist": FLANNEL}, net,
                                  bin_dir)

@@ -133,8 +133,7 @@ static int look_at_result(void *arg, const char *path, const char *text)
 	if (!text) {
 		pods->report->failed++;
 		log_write(pods->jobs->log, NATRA_LOG_WARN,
-			  "%s: cannot be read: its pod is not looked at",
-			  path);
+			  "%s: cannot be read: its pod is not looked at", path);
 		return 0;
 	}
 	if (!cached_read(text, &cached)) {

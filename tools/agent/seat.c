@@ -176,8 +176,7 @@ int seat_query(const struct seat *seat, struct natra_info *ret_info)
 /* Returns 0, -ENOENT if there is no result of the pod, or another -errno. */
 static int find_result(const struct seat *seat)
 {
-	cleanup_close int fd =
-		dir_open_path(seat->root_fd, seat->path, O_PATH);
+	cleanup_close int fd = dir_open_path(seat->root_fd, seat->path, O_PATH);
 
 	return fd < 0 ? fd : 0;
 }

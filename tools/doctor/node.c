@@ -168,7 +168,7 @@ static int look_at_chain(struct node *node)
 			  request->net_dir || request->bin_dir ||
 			  has_results(node);
 	if (!node->net_error)
-		r = lists_read(node->i, &node->lists);
+		r = lists_read(node->i, &node->i->net, &node->lists);
 	node->used = find_used(&node->lists);
 	if (node->used && node->used->is_chain && node->used->name &&
 	    !name_wrong(node->used->name))

@@ -9,8 +9,11 @@
 /* Each of the functions against_*() returns why a way into the chain cannot be taken,
  * as a text that the caller frees; NULL if it can. */
 
-static char *against_dropin(const struct list *primary)
+static char *against_dropin(const struct install *i, const struct lists *lists,
+			    const struct list *primary)
 {
+	if (lists_first(lists)->is_multus || i->multus.fd >= 0)
+		return text_copy("Multus reads no drop-ins");
 	if (!primary->is_chain)
 		return text_format("%s is not a .conflist", primary->file);
 	if (list_says_true(primary, "loadOnlyInlinedPlugins"))
@@ -102,7 +105,8 @@ static int decide_present(struct install *i, const struct list *primary,
 static int decide_auto(struct install *i, const struct lists *lists,
 		       const struct list *primary, struct choice *ret)
 {
-	cleanup_text char *dropin = against_dropin(primary), *list = NULL;
+	cleanup_text char *dropin = against_dropin(i, lists, primary);
+	cleanup_text char *list = NULL;
 
 	if (!dropin)
 		dropin = against_runtime(i);
@@ -134,7 +138,7 @@ int decide(struct install *i, const struct lists *lists,
 	if (mode == INSTALL_AUTO)
 		return decide_auto(i, lists, primary, ret);
 	if (mode == INSTALL_DROPIN) {
-		why = against_dropin(primary);
+		why = against_dropin(i, lists, primary);
 		/* The user who asks for this mode may know more of the runtime
 		 * than could be found out. */
 		if (!why && i->runtimes.known)

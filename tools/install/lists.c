@@ -100,9 +100,10 @@ static bool calls_multus(const struct list *list)
 	       list_count(list, "multus-shim", NULL);
 }
 
-static int read_list(struct install *i, const char *file, struct list *ret)
+static int read_list(struct install *i, const struct dir *dir, const char *file,
+		     struct list *ret)
 {
-	cleanup_text char *path = text_format("%s/%s", i->net.path, file);
+	cleanup_text char *path = text_format("%s/%s", dir->path, file);
 	cleanup_close int fd = -1;
 	int r;
 
@@ -239,7 +240,8 @@ static int by_name(const void *a, const void *b)
 		      ((const struct list *)b)->file);
 }
 
-static int read_entries(struct install *i, DIR *entries, struct lists *lists)
+static int read_entries(struct install *i, const struct dir *dir, DIR *entries,
+			struct lists *lists)
 {
 	const struct dirent *entry;
 
@@ -253,24 +255,25 @@ static int read_entries(struct install *i, DIR *entries, struct lists *lists)
 		if (lists->len == LISTS_MAX)
 			return install_fail(i, -E2BIG,
 					    "%s: has more than %d lists",
-					    i->net.path, LISTS_MAX);
-		r = read_list(i, entry->d_name, &lists->items[lists->len++]);
+					    dir->path, LISTS_MAX);
+		r = read_list(i, dir, entry->d_name,
+			      &lists->items[lists->len++]);
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
-int lists_read(struct install *i, struct lists *ret)
+int lists_read(struct install *i, const struct dir *dir, struct lists *ret)
 {
-	DIR *entries = dir_list(&i->net);
+	DIR *entries = dir_list(dir);
 	int r;
 
 	*ret = (struct lists){0};
 	if (!entries)
 		return install_fail(i, -errno, "%s: cannot be read: %s",
-				    i->net.path, strerror(errno));
-	r = read_entries(i, entries, ret);
+				    dir->path, strerror(errno));
+	r = read_entries(i, dir, entries, ret);
 	(void)closedir(entries);
 	qsort(ret->items, ret->len, sizeof(ret->items[0]), by_name);
 	find_ours(ret);

@@ -27,7 +27,7 @@ struct lists {
 	bool cilium_is_exclusive; /* Cilium has renamed lists of others */
 };
 
-int lists_read(struct install *i, struct lists *ret);
+int lists_read(struct install *i, const struct dir *dir, struct lists *ret);
 void lists_free(struct lists *lists);
 #define cleanup_lists __attribute__((cleanup(lists_free)))
 

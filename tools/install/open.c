@@ -67,6 +67,9 @@ static int begin(struct install *i, const struct install_request *request,
 	if (!*ret_platform)
 		return install_fail(i, -EINVAL, "platform '%s': is not known",
 				    request->platform);
+	if ((*ret_platform)->multus_dir)
+		(void)dir_open(&i->multus, i->root_fd,
+			       (*ret_platform)->multus_dir);
 	return 0;
 }
 

@@ -50,7 +50,7 @@ static int read_lists(struct install *i, struct lists *lists,
 	const struct list *primary, *partial;
 
 	for (int n = 0;; n++) {
-		int r = lists_read(i, lists);
+		int r = lists_read(i, &i->net, lists);
 
 		if (r < 0)
 			return r;
@@ -99,11 +99,12 @@ static void warn(const struct install *i, struct install_plan *plan,
 {
 	const struct list *first = lists_first(lists);
 
-	if (first->is_multus)
+	if ((first->is_multus || i->multus.fd >= 0) &&
+	    !element_names(first->json, PLUGIN_NAME))
 		plan_warn(
 			plan,
-			"%s is Multus': pods get natra only if %s is the network that Multus delegates to",
-			first->file, primary->file);
+			"pods get natra from the next start of Multus' pod on, and only if %s is the network that Multus delegates to",
+			primary->file);
 	for (size_t n = 0; n < lists->len; n++) {
 		const struct list *list = &lists->items[n];
 

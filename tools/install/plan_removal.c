@@ -7,15 +7,14 @@
 /* Returns why the plugin under this name has to stay, as a text that the caller
  * frees; NULL if it can go. A list or drop-in that names it belongs to the
  * network, and not even `force` breaks that. */
-static char *against_removal(const struct install *i, struct install_plan *plan,
+static char *against_removal(struct install *i, struct install_plan *plan,
 			     const struct lists *lists, const char *name,
 			     const char *in_use, bool force)
 {
-	const struct list *list = lists_naming(lists, name);
-	char *why =
-		list ? text_format("%s/%s names it", i->net.path, list->file)
-		     : use_find_dropin(i, plan, name);
+	char *why = use_find_list(i, lists, name);
 
+	if (!why)
+		why = use_find_dropin(i, plan, name);
 	if (why)
 		return why;
 	if (force)
@@ -23,7 +22,7 @@ static char *against_removal(const struct install *i, struct install_plan *plan,
 	return in_use ? text_copy(in_use) : use_find(i, plan, name);
 }
 
-static void plan_natra(const struct install *i, struct install_plan *plan,
+static void plan_natra(struct install *i, struct install_plan *plan,
 		       const struct lists *lists, const char *in_use,
 		       bool force)
 {
@@ -43,7 +42,7 @@ static void plan_natra(const struct install *i, struct install_plan *plan,
 /* Plans the removal of natra's plugin under the name bandwidth. The plugin that
  * had the name before can remove the pods that natra has not limited, but
  * leaves what natra attached to the others. */
-static void plan_bandwidth(const struct install *i, struct install_plan *plan,
+static void plan_bandwidth(struct install *i, struct install_plan *plan,
 			   const struct lists *lists, const char *in_use,
 			   bool force)
 {
@@ -82,12 +81,20 @@ int install_plan_removal(struct install *i, const char *in_use, bool force,
 {
 	cleanup_plan struct install_plan *plan = plan_new();
 	cleanup_lists struct lists lists = {0};
-	int r = lists_read(i, &lists);
+	cleanup_text char *delegation = NULL;
+	const char *kept = NULL;
+	int r = lists_read(i, &i->net, &lists);
 
 	if (r < 0)
 		return r;
+	/* Only the administrator can make Multus delegate to another list, and until
+	 * then the plugin stays, too. */
+	if (!force)
+		delegation = use_find_delegation(i, &lists, &kept);
+	if (delegation)
+		in_use = delegation;
 	plan_stale(i, plan, &lists);
-	plan_remove_lists(i, plan, &lists, NULL);
+	plan_remove_lists(i, plan, &lists, kept);
 	plan_remove_dropins(i, plan, NULL, NULL, false);
 	plan_reload(i, plan);
 	if (i->request->dry_run || !changes_net(plan)) {

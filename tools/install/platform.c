@@ -10,24 +10,27 @@
 #include "../common/text.h"
 #include "install.h"
 
-#define K3S_NET     "/var/lib/rancher/k3s/agent/etc/cni/net.d"
-#define MICROK8S    "/var/snap/microk8s/current"
-#define DEFAULT_NET "/etc/cni/net.d"
-#define DEFAULT_BIN "/opt/cni/bin"
+#define K3S_NET       "/var/lib/rancher/k3s/agent/etc/cni/net.d"
+#define MICROK8S      "/var/snap/microk8s/current"
+#define OPENSHIFT_NET "/run/multus/cni/net.d"
+#define DEFAULT_NET   "/etc/cni/net.d"
+#define DEFAULT_BIN   "/opt/cni/bin"
 
 /* The platforms in the order in which they are looked for: k3d is k3s in a
  * container that has the plugins beside the program, and OpenShift also has the
- * default directories. */
+ * default directories. The list of OpenShift's default network is in a file system in
+ * memory; /etc/cni/multus/net.d there has networks that pods ask for by name. */
 static const struct platform platforms[] = {
-	{"k3s", K3S_NET, "/var/lib/rancher/k3s/data/cni", K3S_NET},
-	{"k3d", K3S_NET, "/bin", "/bin/k3s"},
-	{"rke2", DEFAULT_NET, DEFAULT_BIN, "/var/lib/rancher/rke2/agent"},
+	{"k3s", K3S_NET, "/var/lib/rancher/k3s/data/cni", NULL, K3S_NET},
+	{"k3d", K3S_NET, "/bin", NULL, "/bin/k3s"},
+	{"rke2", DEFAULT_NET, DEFAULT_BIN, NULL, "/var/lib/rancher/rke2/agent"},
 	{"microk8s", MICROK8S "/args/cni-network", MICROK8S "/opt/cni/bin",
-	 MICROK8S},
-	{"gke", DEFAULT_NET, "/home/kubernetes/bin", "/home/kubernetes/bin"},
-	{"openshift", "/etc/cni/multus/net.d", "/var/lib/cni/bin",
-	 "/etc/cni/multus/net.d"},
-	{"default", DEFAULT_NET, DEFAULT_BIN, NULL},
+	 NULL, MICROK8S},
+	{"gke", DEFAULT_NET, "/home/kubernetes/bin", NULL,
+	 "/home/kubernetes/bin"},
+	{"openshift", OPENSHIFT_NET, "/var/lib/cni/bin",
+	 "/etc/kubernetes/cni/net.d", OPENSHIFT_NET},
+	{"default", DEFAULT_NET, DEFAULT_BIN, NULL, NULL},
 };
 
 #define PLATFORMS_LEN (sizeof(platforms) / sizeof(platforms[0]))

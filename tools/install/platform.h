@@ -7,6 +7,8 @@ struct platform {
 	const char *name;
 	const char *net_dir;
 	const char *bin_dir;
+	/* Where Multus' own list is, which the runtime reads; NULL: in net_dir */
+	const char *multus_dir;
 	const char *
 		sign; /* a path that only this platform has; NULL: the default */
 };

@@ -9,7 +9,7 @@ struct install *install_new(void)
 
 	i->root_fd = -1;
 	i->plugin_fd = -1;
-	i->net = i->bin = (struct dir)DIR_INIT;
+	i->net = i->bin = i->multus = (struct dir)DIR_INIT;
 	return i;
 }
 
@@ -19,6 +19,7 @@ void install_free(struct install *i)
 		return;
 	dir_close(&i->net);
 	dir_close(&i->bin);
+	dir_close(&i->multus);
 	text_closep(&i->root_fd);
 	text_closep(&i->plugin_fd);
 	runtime_free(&i->runtimes);

@@ -18,6 +18,7 @@ struct install {
 	const struct install_request *request;
 	int root_fd;
 	struct dir net, bin;
+	struct dir multus;     /* where Multus' own list is, if elsewhere */
 	int plugin_fd;         /* natra's plugin; -1: not needed */
 	char *plugin_versions; /* what the plugin answers to VERSION */
 	char *plugin_status;   /* why it cannot work here; NULL: it can */

@@ -47,6 +47,69 @@ char *use_find(const struct install *i, struct install_plan *plan,
 	return search.found;
 }
 
+static char *name_in(const struct dir *dir, const struct lists *lists,
+		     const char *type)
+{
+	const struct list *list = lists_naming(lists, type);
+
+	return list ? text_format("%s/%s names it", dir->path, list->file)
+		    : NULL;
+}
+
+/* Reads the lists beside which Multus' own is, if they are in another directory. */
+static void read_multus(struct install *i, struct lists *ret)
+{
+	*ret = (struct lists){0};
+	if (i->multus.fd >= 0)
+		(void)lists_read(i, &i->multus, ret);
+}
+
+char *use_find_list(struct install *i, const struct lists *lists,
+		    const char *type)
+{
+	cleanup_lists struct lists multus = {0};
+	char *found = name_in(&i->net, lists, type);
+
+	if (found)
+		return found;
+	read_multus(i, &multus);
+	return name_in(&i->multus, &multus, type);
+}
+
+/* Multus sees the directories under other paths, so only the name counts. */
+static char *delegation_in(const struct dir *dir, const struct lists *lists,
+			   const struct lists *own, const char **ret_file)
+{
+	for (size_t n = 0; n < lists->len * own->len; n++) {
+		const struct list *list = &lists->items[n / own->len];
+		const struct list *copy = &own->items[n % own->len];
+		const char *path =
+			json_text(json_get(list->json, "clusterNetwork"));
+		const char *slash = path ? strrchr(path, '/') : NULL;
+
+		if (!list->is_multus || !copy->is_ours || !path ||
+		    strcmp(slash ? slash + 1 : path, copy->file) != 0)
+			continue;
+		*ret_file = copy->file;
+		return text_format(
+			"%s/%s delegates to %s, so all new pods would fail",
+			dir->path, list->file, path);
+	}
+	return NULL;
+}
+
+char *use_find_delegation(struct install *i, const struct lists *lists,
+			  const char **ret_file)
+{
+	cleanup_lists struct lists multus = {0};
+	char *found = delegation_in(&i->net, lists, lists, ret_file);
+
+	if (found)
+		return found;
+	read_multus(i, &multus);
+	return delegation_in(&i->multus, &multus, lists, ret_file);
+}
+
 static bool is_named_conf(const char *name)
 {
 	const char *dot = strrchr(name, '.');

@@ -19,7 +19,7 @@ struct job {
 	const struct cli *cli;
 	struct install *i;
 	bool uninstall;
-	cJSON *changes;  /* the changes that were made */
+	cJSON *changes; /* the changes that were made */
 	cJSON *warnings; /* of an installation's last plan, of all of a removal */
 };
 

@@ -82,5 +82,6 @@ int results_foreach(int root_fd, results_fn fn, void *arg)
 	/* Multus' is the default of its cniDir. */
 	int r = foreach_in(root_fd, "/var/lib/cni/multus/results", fn, arg);
 
-	return r && r != -ENOENT ? r : foreach_in(root_fd, RESULTS_DIR, fn, arg);
+	return r && r != -ENOENT ? r
+				 : foreach_in(root_fd, RESULTS_DIR, fn, arg);
 }
