@@ -18,10 +18,18 @@ int wanted_read_keys(struct settings *ret, const cJSON *keys,
 	return r ? r : classes_read(ret, keys, n, failure);
 }
 
+static void lower(uint64_t *rate, uint64_t ceiling)
+{
+	if (ceiling && (!*rate || *rate > ceiling))
+		*rate = ceiling;
+}
+
 /* Puts what the pod asks for by its annotations into the policy. */
 static int annotate(struct settings *s, const struct asker *asker,
 		    struct natra *n, struct failure *failure)
 {
+	const uint64_t in = s->policy.ingress_rate_bits_per_sec;
+	const uint64_t out = s->policy.egress_rate_bits_per_sec;
 	struct natra_annotations asked = asker->annotations;
 	int r;
 
@@ -30,6 +38,10 @@ static int annotate(struct settings *s, const struct asker *asker,
 	asked.allowed_len = s->allowed_len;
 	asked.skip_bad = s->continue_on_error;
 	r = natra_policy_annotate(n, &s->policy, &asked, &s->asked);
+	if (r == 0 && s->precedence == PRECEDENCE_LOWEST) {
+		lower(&s->policy.ingress_rate_bits_per_sec, in);
+		lower(&s->policy.egress_rate_bits_per_sec, out);
+	}
 	return r < 0 ? refuse_natra(failure, n, r, CNI_BAD_CONFIG) : 0;
 }
 

@@ -26,6 +26,25 @@ class Annotations(Case):
         self.assertIn("burst=80000", self.calls("configure")[0])
         self.agent.wait("natra.io/fast-pass is not in allowAnnotations")
 
+    def test_ceiling(self):
+        """With "lowest" the configuration's rate is a ceiling for edits, also of a pod whose
+        annotation counts in place of what the runtime has sent."""
+        for allowed in [], [IN, OUT]:
+            with self.subTest(allowed=allowed):
+                name = f"p{len(allowed)}"
+                self.node.attached(f"net/{name}/eth0", 5000000, 0)
+                self.pod(name, {IN: "5M"}, ["ptp", {
+                    "type": "natra", "precedence": "lowest", "ingressRate": 10000000,
+                    "allowAnnotations": allowed,
+                    "capabilities": {"bandwidth": True,
+                                     "io.kubernetes.cri.pod-annotations": True}}])
+                if not self.agent:
+                    self.start()
+                for annotations, limits in (({IN: "1G", OUT: "1G"}, (10000000, 1000000000)),
+                                            ({IN: "4M"}, (4000000, 0)), ({}, (10000000, 0))):
+                    self.api.put(name, annotations)
+                    self.until(name, limits, 10)
+
     def test_packets_and_connections(self):
         """Limits of packets and connections follow their annotations, Calico's as well,
         if they are allowed and their direction has a rate."""

@@ -107,6 +107,29 @@ class Classes(KernelCase):
             return changes()[len(before):]
         return edit
 
+    def test_edits_lower(self):
+        """Only rates of the classes that there are follow an edit that lowers them: what is
+        in a class is not charged to the pod's own rate, and what is in none is."""
+        classes = "natra.io/classes"
+        start = {IN: "10M", classes: "web=192.0.2.0/24,egress-rate=5M"}
+        api, options = self.api_server()
+        self.pod("a", 10000000, annotations=start, allowAnnotations=["classes"])
+        self.process_of("a")
+        api.put("a", start)
+        agent = self.agent("--edits=lower", *options)
+        wait_until(lambda: self.limits(), agent.log)
+        for n, (text, rate, word) in enumerate((
+                ("web=192.0.2.0/24,egress-rate=9M", 5, "class web"),
+                ("web=192.0.2.0/24", 5, "class web"),
+                ("web=192.0.2.0/24,egress-rate=4M;all=0.0.0.0/0", 4, "1 classes stay, not 2"),
+                ("web=0.0.0.0/0,egress-rate=3M", 3, "class web"),
+                (None, 3, "class web"))):
+            api.put("a", {IN: "10M", **({classes: text} if text else {})})
+            wait_until(lambda n=n: len(api.events) > n, agent.log)
+            self.assertIn(word, api.events[n][1]["message"])
+            self.assertEqual(self.classes_of("a")[:2],
+                             (10**7, [("web", rate * 10**6, ["192.0.2.0/24"])]))
+
     def natra_check(self, name):
         p = subprocess.run([NATRACTL, "--bpffs", str(self.bpffs), "check",
                             f"net/{name}/eth0"], text=True, capture_output=True, timeout=30)

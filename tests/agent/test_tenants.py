@@ -9,7 +9,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import parallel
 from podnode import wait_until
-from test_live import IN, PLUGINS, Case, has_live
+from test_live import IN, OUT, PLUGINS, Case, has_live
 
 
 class Tenants(Case):
@@ -62,6 +62,62 @@ class Tenants(Case):
         wait_until(lambda: self.events_of("b"), self.agent.log)
         time.sleep(0.5)
         self.assertEqual(self.events_of("a"), 8)
+
+    def edit(self, annotations, limits, *refused):
+        """Edit pod a, whose limits become these; an Event has the words, if there are any."""
+        events = len(self.api.events)
+        self.api.put("a", annotations)
+        if refused:
+            wait_until(lambda: len(self.api.events) > events, self.agent.log)
+            for word in refused:
+                self.assertIn(word, self.api.events[-1][1]["message"])
+        self.until("a", limits)
+
+    def test_edits_lower(self):
+        """An edit adds limits and lowers them, whatever came before, also while no agent
+        ran."""
+        self.node.attached("net/a/eth0", 10000000, 0)
+        self.pod(annotations={IN: "10M"})
+        self.start("--edits=lower")
+        self.edit({}, (10000000, 0), IN, "stays 10000000, not unlimited")
+        self.edit({IN: "20M"}, (10000000, 0), IN, "not 20000000")
+        self.edit({IN: "5M", OUT: "7M"}, (5000000, 7000000))
+        # Each annotation counts for itself.
+        self.edit({IN: "6M", OUT: "3M"}, (5000000, 3000000), IN, "stays 5000000")
+        self.edit({IN: "5M"}, (5000000, 3000000), OUT, "stays 3000000, not unlimited")
+        self.api.put("a", {IN: "5M"})
+        time.sleep(0.5)
+        self.assertEqual(len(self.api.events), 4)
+        self.assertEqual(self.agent.count("the pod's limits are not edited"), 4)
+        self.assertIn("natra_refused_edits_total 4\n", self.agent.get("/metrics")[1])
+        self.agent.stop()
+        self.api.put("a", {IN: "1G"})
+        self.start("--edits=lower")
+        wait_until(lambda: len(self.api.events) == 5, self.agent.log)
+        self.edit({IN: "4M"}, (4000000, 3000000))
+
+    def test_edits_none(self):
+        self.node.attached("net/a/eth0", 10000000, 0)
+        self.pod(annotations={IN: "10M"})
+        self.start("--edits=none")
+        for rate in ("20M", "5M"):
+            self.edit({IN: rate}, (10000000, 0), IN, "stays 10000000")
+        self.assertEqual(self.calls("configure", "attach"), [])
+
+    def test_edits_before_the_adoption(self):
+        """A pod that has no limits of natra's yet gets at most those of its start."""
+        for name, start in (("a", 10000000), ("b", None)):
+            self.node.pod(name, start and {"ingressRate": start}, PLUGINS,
+                          {IN: str(start)} if start else {})
+            self.api.put(name, {IN: "100M"})
+        self.start("--edits=none")
+        wait_until(lambda: len(self.api.events) == 2, self.agent.log)
+        self.until("a", (10000000, 0))
+        self.agent.stop()
+        self.assertEqual(len(self.calls("attach")), 1)
+        self.start("--edits=lower")
+        self.until("b", (100000000, 0))
+        self.assertEqual(self.node.limits("a"), (10000000, 0))
 
 
 if __name__ == "__main__":

@@ -104,6 +104,7 @@ class Valid(unittest.TestCase):
     def test_bad_values(self):
         for setting, names in (("platform=k3x", "/platform"), ("port=0", "/port"),
                                ("platfom=k3s", "platfom"), ("live=maybe", "/live"),
+                               ("edits=raise", "/edits"),
                                ("args={node}", "/args"), ("groups.node=10G", "/groups"),
                                ("image.digest=x", "digest"),
                                ("monitoring.port=-1", "/monitoring/port"),
@@ -114,12 +115,12 @@ class Valid(unittest.TestCase):
     def test_values(self):
         spec = pod_spec(helm("conf.fastPass=charged", "conf.onError=continue",
                              "conf.egressRate=10000000", "args={--replace-bandwidth}",
-                             "port=9999", "seLinuxType=natra_t",
+                             "port=9999", "seLinuxType=natra_t", "edits=lower",
                              "image.repository=r.example/natra",
                              f"image.digest=sha256:{64 * 'a'}"))
         agent = spec["containers"][0]
         for arg in ('--conf=fastPass="charged"', "--conf=egressRate=10000000",
-                    "--replace-bandwidth", "--listen=127.0.0.1:9999"):
+                    "--replace-bandwidth", "--listen=127.0.0.1:9999", "--edits=lower"):
             self.assertIn(arg, agent["args"])
         self.assertEqual(agent["livenessProbe"]["httpGet"]["port"], 9999)
         self.assertEqual(spec["securityContext"]["seLinuxOptions"]["type"], "natra_t")

@@ -116,14 +116,18 @@ static void say(struct edits_queue *q, const struct edit *edit,
 {
 	struct log_words words = {0};
 
+	const bool is_new = result->is_failed || result->is_held;
+
 	/* A failure that lasts is reported once. */
-	if (!result->is_bad && (!result->is_failed || edit->has_failed))
+	if (!result->is_bad && (!is_new || edit->has_failed))
 		return;
 	log_add(&words, "namespace", edit->namespace);
 	log_add(&words, "pod", edit->name);
 	log_add(&words, "error", result->message);
 	log_line(q->jobs->log, NATRA_LOG_ERROR,
-		 "the pod keeps the limits that it has", &words);
+		 result->is_held ? "the pod's limits are not edited"
+				 : "the pod keeps the limits that it has",
+		 &words);
 	if (q->refused)
 		q->refused(q->arg, edit, result->message);
 }

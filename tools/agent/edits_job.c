@@ -11,6 +11,7 @@
 
 #include "../../src/policy/fields.h"
 #include "../pods/results.h"
+#include "held.h"
 #include "seat.h"
 
 /* The longest that one pod may take, in which a lock may be waited for twice. */
@@ -173,18 +174,29 @@ static int look_for_difference(const struct seat *seat, struct wish *wish,
 	return of_classes < 0 || of_classes > found ? of_classes : found;
 }
 
-/* Afterwards the wish may point into *kept. */
+/* Afterwards the wish may point into *held and *kept. */
 static void follow(const struct seat *seat, struct wish *wish,
-		   struct kept *kept, struct edit_result *result)
+		   struct held *held, struct kept *kept,
+		   struct edit_result *result)
 {
 	struct natra_policy *policy = &wish->settings.policy;
 	struct natra_info info = NATRA_INIT(info);
 	enum seat_change made = SEAT_SAME;
+	char text[sizeof(result->message)] = "";
 	int found, r, is_attached = seat_query(seat, &info);
 
-	if (is_attached < 0) {
-		seat_failed(seat, is_attached, result);
+	r = is_attached < 0 ? is_attached
+			    : held_hold(held, seat, is_attached ? &info : NULL,
+					wish, text, sizeof(text));
+	if (seat_has_ended(seat, r))
 		return;
+	if (r < 0) {
+		seat_failed(seat, r, result);
+		return;
+	}
+	if (text[0]) {
+		result->is_held = true;
+		note(result, text);
 	}
 	if (is_attached)
 		found = look_for_difference(seat, wish, &info.policy, kept);
@@ -232,6 +244,7 @@ static void apply(const struct seat *seat, const struct edit *edit,
 {
 	cleanup_json cJSON *annotations = cJSON_Parse(edit->annotations);
 	struct failure failure = {0};
+	struct held held = {.has_start = false};
 	struct wish wish;
 	struct kept kept = {.settings = &wish.settings};
 
@@ -242,9 +255,10 @@ static void apply(const struct seat *seat, const struct edit *edit,
 		result->is_bad = true;
 		note(result, failure.msg);
 	} else {
-		follow(seat, &wish, &kept, result);
+		follow(seat, &wish, &held, &kept, result);
 	}
 	wish_free(&wish);
+	held_free(&held);
 	for (size_t i = 0; i < NATRA_CLASSES_MAX; i++)
 		free(kept.owned[i]);
 	(void)alarm(0);

@@ -23,6 +23,7 @@ struct edit {
 struct edit_result {
 	bool is_found; /* the pod has an interface by now */
 	bool is_bad;   /* the annotations are wrong, and nothing was changed */
+	bool is_held;  /* a part of the edit was not done, see held.h */
 	bool is_failed;
 	/* Nothing was changed, since upstream's queues must drain first. */
 	bool is_later;

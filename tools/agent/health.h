@@ -4,6 +4,7 @@
 #define NATRA_AGENT_HEALTH_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "../common/log.h"
@@ -23,6 +24,7 @@ struct health {
 		bool is_ready;
 		char why[256]; /* why it is not; "" before it is known */
 	} parts[PART_MAX];
+	uint64_t refused_edits; /* since the start */
 };
 
 void health_init(struct health *health, struct log *log);

@@ -8,6 +8,14 @@
 
 #include "../common/log.h"
 
+/* What an edit of a running pod's annotations may do. */
+enum edits_rule {
+	EDITS_ANY,
+	EDITS_LOWER, /* add limits, and lower them */
+	EDITS_NONE,
+	EDITS_RULES
+};
+
 /* The settings that all jobs need. */
 struct jobs {
 	const char *root; /* the host's root directory; NULL: "/" */
@@ -15,6 +23,7 @@ struct jobs {
 	const cJSON *conf; /* the keys of natra's configuration */
 	bool adopt;        /* limit pods that run without limits */
 	bool replace; /* ... and remove what upstream's plugin left there */
+	enum edits_rule edits;
 	struct log *log;
 };
 

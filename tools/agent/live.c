@@ -28,6 +28,7 @@ static void refused(void *arg, const struct edit *edit, const char *message)
 {
 	struct live *live = arg;
 
+	live->watch.health->refused_edits++;
 	reporter_add(&live->reporter, edit, message);
 }
 

@@ -221,6 +221,7 @@ static int keep_pods(struct agent *agent)
 		.conf = o->conf,
 		.adopt = !o->no_adopt,
 		.replace = o->replace_bandwidth,
+		.edits = o->edits,
 		.log = &agent->log,
 	};
 	k->health = &agent->health;

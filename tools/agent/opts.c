@@ -171,6 +171,23 @@ static const char *read_replace(struct options *o, const char *value)
 	return NULL;
 }
 
+static const char *read_edits(struct options *o, const char *value)
+{
+	static const char *const names[EDITS_RULES] = {
+		[EDITS_ANY] = "any",
+		[EDITS_LOWER] = "lower",
+		[EDITS_NONE] = "none",
+	};
+
+	for (int i = 0; i < EDITS_RULES; i++) {
+		if (strcmp(names[i], value) == 0) {
+			o->edits = (enum edits_rule)i;
+			return NULL;
+		}
+	}
+	return "is not any, lower or none";
+}
+
 static const char *parse_seconds(const char *value, uint64_t *ret_ms)
 {
 	uint64_t ns;
@@ -283,6 +300,9 @@ static const struct {
 	 read_period},
 	{"node", "NAME", "follow the annotations of this node's pods",
 	 read_node},
+	{"edits", "WORD",
+	 "what edits may do: any; lower a limit or add one (lower); none",
+	 read_edits},
 	{"api-server", "URL", "the API server (that of the pod)",
 	 read_api_server},
 	{"token-file", "FILE", "the token for it (that of the pod)",

@@ -10,6 +10,7 @@
 #include "../install/install.h"
 #include "../metrics/families.h"
 #include "budget.h"
+#include "jobs.h"
 #include "live.h"
 
 /* The texts are those of the command line. */
@@ -27,6 +28,7 @@ struct options {
 	bool no_pods;       /* leave the kernel alone */
 	bool no_adopt;
 	bool replace_bandwidth;
+	enum edits_rule edits;
 	uint64_t period_ms; /* between two looks at the running pods */
 	struct live_options live;
 	char url[300]; /* live.url, if it is made from the environment */

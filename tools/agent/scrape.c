@@ -183,10 +183,15 @@ static void write_agent(struct exposition *e, const struct scrape *scrape)
 	static const struct metric errors = {
 		"natra_scrape_errors", METRIC_COUNTER, NULL,
 		"Scrapes and inspections that failed since the agent started."};
+	static const struct metric edits = {
+		"natra_refused_edits", METRIC_COUNTER, NULL,
+		"Edits of pods' annotations that were wrong, not allowed, or not"
+		" possible, since the agent started."};
 
 	if (scrape->installer)
 		write_installer(e, scrape);
 	write_one(e, &errors, no_labels, scrape->errors);
+	write_one(e, &edits, no_labels, scrape->health->refused_edits);
 }
 
 static int open_library(const struct scrape *scrape, struct natra **ret_n,
