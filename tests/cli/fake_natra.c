@@ -2,8 +2,8 @@
 /* The functions of libnatra that touch the kernel, with made-up attachments:
  * "web" is ordinary, "evil" has what a pod could put into names and what the
  * bandwidth plugin left, "gone" has lost its interface, "bare" is unshaped.
- * With NATRA_FAKE_PODS=N there are N pods instead, "pod-0" and so on, and with the
- * file that NATRA_FAKE_ERROR names the counters cannot be read.
+ * With NATRA_FAKE_PODS=N there are N pods instead, "pod-0" and so on, whose ids end with
+ * NATRA_FAKE_IDS. With the file that NATRA_FAKE_ERROR names no counters can be read.
  * Linked in front of libnatra, which keeps the rest. */
 #include <dlfcn.h>
 #include <errno.h>
@@ -301,9 +301,11 @@ int natra_upgrade(struct natra *n, const char *id)
 
 int natra_detach(struct natra *n, const struct natra_target *target)
 {
+	const char *id = target->id ? target->id : "by name";
+
 	(void)n;
-	fprintf(stderr, "detach %s\n", target->id ? target->id : "by name");
-	return 1;
+	fprintf(stderr, "detach %s\n", id);
+	return strcmp(id, "none") != 0;
 }
 
 int natra_check(struct natra *n, const char *id,
@@ -502,15 +504,13 @@ int natra_foreach_neighbour(struct natra *n, const char *id,
 
 	(void)n;
 	entry.is_before_ours = strcmp(id, "bare") != 0;
-	r = fn(arg, &entry);
-	if (r)
+	if ((r = fn(arg, &entry)))
 		return r;
 	entry.position = 1;
 	entry.prog_name = "natra_ingress";
 	entry.is_before_ours = false;
 	entry.is_ours = true;
-	r = fn(arg, &entry);
-	if (r)
+	if ((r = fn(arg, &entry)))
 		return r;
 	entry.position = 2;
 	entry.hook = "clsact";
@@ -526,11 +526,12 @@ static int foreach_pod(natra_attachment_fn fn, void *arg)
 {
 	const long count = strtol(getenv("NATRA_FAKE_PODS"), NULL, 10);
 	struct natra_info info;
-	char id[16];
+	const char *end = getenv("NATRA_FAKE_IDS");
+	char id[32];
 	int r = 0;
 
 	for (int i = 0; i < count && r == 0; i++) {
-		snprintf(id, sizeof(id), "pod-%d", i);
+		snprintf(id, sizeof(id), "pod-%d%s", i, end ? end : "");
 		fill_pod(&info, id);
 		r = fn(arg, &info);
 	}

@@ -6,7 +6,9 @@ calls the kernel. It needs no root; NATRACTL is the binary."""
 import os
 import re
 import shlex
+import shutil
 import subprocess
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -107,6 +109,7 @@ COMMANDS = {
     "install": ["--root", "/dev/null"],
     "uninstall": ["--root", "/dev/null"],
     "call": [],
+    "help": [],
     "version": [],
 }
 # Every command that accepts the option accepts this value. unit-quantity and unit-fields
@@ -217,8 +220,10 @@ class Cli(unittest.TestCase):
         self.refused(["--netns", "a", "list"], "--netns: ")
 
     def test_arguments(self):
-        self.refused([], "COMMAND: is missing")
-        self.refused(["atach"], "COMMAND: 'atach' ")
+        self.refused(["atach"], "COMMAND: 'atach' is not known (is it attach?)")
+        self.refused(["help", "zzz"], "COMMAND: 'zzz' is not known (see")
+        self.refused(["set", "web", "--ingres-rate", "1M"],
+                     "--ingres-rate: unknown option (is it --ingress-rate?)")
         self.refused([""], "COMMAND: '' ")
         for command, args in COMMANDS.items():
             with self.subTest(command=command):
@@ -233,8 +238,8 @@ class Cli(unittest.TestCase):
                         "upgrade"):
             with self.subTest(command=command):
                 args = COMMANDS[command][1:]
-                self.refused([command, "", *args], "ID: '' is empty")
-                self.refused([command, "i" * 256, *args], "ID: 'iii")
+                self.refused([command, "", *args], "ID|POD: '' is empty")
+                self.refused([command, "i" * 256, *args], "ID|POD: 'iii")
         for name in ("", "i" * 16, "a/b", "a b", "a\tb"):
             with self.subTest(ifname=name):
                 begin = f"IFNAME: '{escaped(name)}' "
@@ -324,7 +329,7 @@ class Cli(unittest.TestCase):
         self.accepted("show", "--", "--json")
         self.accepted("--", "list")
         self.accepted("upgrade", "a", "--json", "b", "--", "--json")
-        self.refused(["upgrade", "a", "", "b"], "ID: '' is empty")
+        self.refused(["upgrade", "a", "", "b"], "ID|POD: '' is empty")
         self.accepted("top", "-jn5", "web")
         self.accepted("top", "web", "-n", "5", "-vv")
         # The last one counts.
@@ -334,9 +339,12 @@ class Cli(unittest.TestCase):
         r = natractl("--help")
         self.assertEqual((r.returncode, r.stderr), (0, ""))
         names = re.findall(r"^  (\w+)", r.stdout, re.M)
-        self.assertEqual(sorted(names), sorted(COMMANDS))
-        completion = re.findall(r"[\w-]+",
-                                (SOURCE / "natractl.bash").read_text())
+        # All that follows `complete` are its arguments, options as well.
+        self.assertEqual(sorted(names), sorted([*COMMANDS, "complete"]))
+        self.assertEqual(natractl("help").stdout, r.stdout)
+        bare = natractl()
+        self.assertEqual((bare.returncode, bare.stdout), (2, ""))
+        self.assertLess(bare.stderr.count("\n"), 24)
         for command in COMMANDS:
             with self.subTest(command=command):
                 r = natractl(command, "--help")
@@ -344,10 +352,55 @@ class Cli(unittest.TestCase):
                 self.assertIn(f"Usage: natractl {command} ", r.stdout)
                 self.assertEqual(natractl(command, "-h").stdout, r.stdout)
                 self.assertIn(f"*{command}*", MAN)
-                self.assertIn(command, completion)
+                self.assertEqual(natractl("help", command).stdout, r.stdout)
                 for name in options_of(command):
                     self.assertIn(f"*{name}*", MAN)
-                    self.assertIn(name, completion)
+
+    def completed(self, *words):
+        r = natractl("complete", *words)
+        self.assertEqual((r.returncode, r.stderr), (0, ""))
+        return r.stdout.split()
+
+    def test_complete(self):
+        self.assertEqual(sorted(self.completed("")), sorted([*COMMANDS, "complete"]))
+        for command in COMMANDS:
+            with self.subTest(command=command):
+                self.assertEqual(self.completed(command[:-1]).count(command), 1)
+                self.assertEqual(sorted(self.completed("--bpffs", "/x", command, "-")),
+                                 sorted(options_of(command)))
+        modes = ["auto", "tcx-podside", "clsact-podside", "tcx-hostside", "clsact-hostside"]
+        self.assertEqual(self.completed("attach", "--attach-mode", ""), modes)
+        self.assertEqual(self.completed("attach", "--attach-mode", "="), modes)
+        self.assertEqual(self.completed("attach", "--attach-mode", "=", "au"), ["auto"])
+        self.assertEqual(self.completed("install", "--mode", "d"), ["dropin"])
+        self.assertEqual(self.completed("attach", "l"), ["lo"])
+        self.assertEqual(self.completed("install", "--net-dir", "/et"), [":dir"])
+        self.assertEqual(self.completed("metrics", "--textfile", ""), [":file"])
+        self.assertEqual(self.completed("attach", "--ingress-rate", ""), [])
+
+    def test_shells(self):
+        """Each shell hands its words on: natractl is found by its path."""
+        tmp = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, tmp)
+        os.symlink(NATRACTL, f"{tmp}/natractl")
+        env = {**os.environ, "PATH": f"{tmp}:{os.environ['PATH']}", "HOME": tmp}
+        for shell, script in (
+            ("bash", f". {SOURCE}/natractl.bash; COMP_WORDS=(natractl attach --attach-mode tcx-);"
+                     "COMP_CWORD=3; _natractl natractl tcx- --attach-mode;"
+                     'printf "%s\\n" "${COMPREPLY[@]}"'),
+            ("fish", f"source {SOURCE}/natractl.fish;"
+                     "complete -C 'natractl attach --attach-mode tcx-'"),
+            ("zsh", f"words=(natractl attach --attach-mode tcx-); CURRENT=4;"
+                    "compadd() { print -l ${(P)2} };"
+                    f". {SOURCE}/natractl.zsh"),
+        ):
+            with self.subTest(shell=shell):
+                if not shutil.which(shell):
+                    self.skipTest(f"there is no {shell}")
+                r = subprocess.run([shell, "-c", script], text=True, capture_output=True,
+                                   env=env, timeout=20)
+                self.assertEqual((sorted(r.stdout.split()), r.stderr),
+                                 (["tcx-hostside", "tcx-podside"], ""))
 
     def test_version(self):
         r = natractl("--version")

@@ -211,9 +211,17 @@ class Human(unittest.TestCase):
     def test_list(self):
         lines = run("list").stdout.decode().splitlines()
         self.assertEqual(len(lines), 6)
-        self.assertRegex(lines[1], r"^newer +eth0 +10 Mbit/s +1.5 Gbit/s +tcx-podside +on +ABI 99 ")
+        self.assertRegex(lines[2], r"^shop/web-0 +eth0 +- +10M +- +1\.5G +unshaped +bare +no\\x1b fq$")
+        self.assertRegex(lines[3], r"^shop/web-0 +eth0 .* gone +gone$")
+        self.assertRegex(lines[4], r"^shop/web-0 +eth0 +- +10M +- +1\.5G +ABI 99 +newer$")
+        # Of the fake's counters, each reading adds 1500 bytes to those before.
+        self.assertRegex(lines[5], r"^shop/web-0 +eth0 +\d+k +10M +[\d.]+k +1\.5G +ok +web$")
+
+    def test_list_wide(self):
+        lines = run("list", "--wide").stdout.decode().splitlines()
+        self.assertRegex(lines[4], r"^newer +eth0 +10 Mbit/s +1.5 Gbit/s +tcx-podside +on +ABI 99 ")
         self.assertRegex(lines[2], r"^bare .* unshaped: no\\x1b fq$")
-        self.assertRegex(lines[4], r"^gone .* gone +shop/web-0$")
+        self.assertRegex(lines[3], r"^gone .* gone +shop/web-0$")
 
     def test_top(self):
         out = run("top", "web").stdout.decode()
@@ -268,6 +276,9 @@ class Human(unittest.TestCase):
 
     def test_detach(self):
         self.assertEqual(run("detach", "a").stderr, b"detach a\n")
+        r = run("detach", "none")
+        self.assertEqual((r.returncode, r.stderr),
+                         (1, b"detach none\nnatractl: ID|POD: 'none' is not attached\n"))
         r = run("detach", "eth0", "--netns", "x")
         self.assertEqual(r.stderr, b"detach web\n")
         r = run("detach", "eth1", "--netns", "x")
@@ -336,7 +347,7 @@ class Json(unittest.TestCase):
         self.assertFalse(read("show", "web")["unshaped"])
 
     def test_other_abi(self):
-        newer, web = read("list")[0], read("show", "web")
+        newer, web = read("list")[3], read("show", "web")
         self.assertEqual((newer["id"], newer["abi"], newer["other_abi"]), ("newer", 99, True))
         rates = {"ingress_rate_bits_per_sec": 10_000_000, "egress_rate_bits_per_sec": 1_500_000_000}
         self.assertEqual((newer["policy"], newer["effective"]), (rates, rates))

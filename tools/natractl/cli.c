@@ -19,11 +19,6 @@ bool wants_json(const struct cli *cli)
 	return cli->opts.value[OPT_JSON];
 }
 
-int check_id(const struct cli *cli)
-{
-	return opts_check_text("ID", cli->opts.arg, NATRA_ID_MAX);
-}
-
 int check_interface(const struct cli *cli)
 {
 	/* The longest name is IFNAMSIZ - 1 bytes. */

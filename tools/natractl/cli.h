@@ -15,6 +15,7 @@
 struct cli {
 	struct natra *n;
 	struct opts opts;
+	char id[NATRA_ID_MAX + 1]; /* see find_argument */
 };
 
 int cmd_attach(struct cli *cli);
@@ -35,6 +36,8 @@ int cmd_install(struct cli *cli);
 int cmd_uninstall(struct cli *cli);
 int cmd_doctor(struct cli *cli);
 int cmd_version(struct cli *cli);
+int cmd_complete(struct cli *cli);
+int cmd_help(struct cli *cli);
 int cmd_hook(struct cli *cli);
 /* Returns the exit code of `natractl hook`, which ended with `r`: 0, unless the command
  * line says that a failure is to be one of the container. */
@@ -45,8 +48,7 @@ int cmd_call(struct cli *cli);
 void pid_netns(uint32_t pid, char ret_path[PID_NETNS_MAX]);
 
 bool wants_json(const struct cli *cli);
-/* Both return 0, or EXIT_USAGE after printing the error. */
-int check_id(const struct cli *cli);
+/* Returns 0, or EXIT_USAGE after printing the error. */
 int check_interface(const struct cli *cli);
 /* Prints the handle's error, or that of `r` if it has none. Returns
  * EXIT_FAILURE. */

@@ -8,6 +8,7 @@
 #include "../../src/policy/environment.h"
 #include "classes.h"
 #include "cli.h"
+#include "find.h"
 #include "info.h"
 #include "group.h"
 #include "json.h"
@@ -200,11 +201,11 @@ int cmd_attach(struct cli *cli)
 
 /* Checks the options before the kernel is asked, but for what depends on the limits that
  * the attachment has. */
-static int check_set(const struct cli *cli)
+static int check_set(struct cli *cli)
 {
 	struct natra_policy policy = NATRA_INIT(policy);
 	struct class_list classes = {.len = 0};
-	int r = check_id(cli);
+	int r = find_argument(cli);
 
 	if (r)
 		return r;

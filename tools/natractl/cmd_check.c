@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "cli.h"
+#include "find.h"
 #include "json.h"
 #include "neighbours.h"
 #include "output.h"
@@ -12,7 +13,7 @@ int cmd_check(struct cli *cli)
 	cJSON *json;
 	int r;
 
-	r = check_id(cli);
+	r = find_argument(cli);
 	if (r)
 		return r;
 	r = natra_check(cli->n, cli->opts.arg, NULL);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "cli.h"
+#include "find.h"
 #include "json.h"
 #include "output.h"
 
@@ -13,7 +14,7 @@ int cmd_detach(struct cli *cli)
 	int r;
 
 	if (!cli->opts.value[OPT_NETNS]) {
-		r = check_id(cli);
+		r = find_argument(cli);
 		if (r)
 			return r;
 		target.id = cli->opts.arg;
@@ -32,7 +33,13 @@ int cmd_detach(struct cli *cli)
 			return failure(cli, r);
 	}
 	r = natra_detach(cli->n, &target);
-	return r < 0 ? failure(cli, r) : EXIT_SUCCESS;
+	if (r < 0)
+		return failure(cli, r);
+	if (r > 0)
+		return EXIT_SUCCESS;
+	(void)usage_error(target.ifname ? "IFNAME" : "ID|POD", cli->opts.arg,
+			  "is not attached");
+	return EXIT_FAILURE;
 }
 
 int cmd_gc(struct cli *cli)

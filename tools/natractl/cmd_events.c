@@ -12,6 +12,7 @@
 #include "../../src/util/clock.h"
 #include "cli.h"
 #include "events.h"
+#include "find.h"
 #include "flows.h"
 #include "json.h"
 #include "output.h"
@@ -93,8 +94,7 @@ static bool is_asked_for(const struct events *events,
 
 	if (event->time_ns < events->from_ns)
 		return false;
-	return !pod || strcmp(pod, event->id) == 0 ||
-	       strcmp(pod, event->label) == 0;
+	return !pod || is_named(event->id, event->label, pod);
 }
 
 /* Shows all events that are there now. */
@@ -152,7 +152,7 @@ static int is_of_pod(void *arg, const struct natra_info *info,
 	const char *pod = arg;
 
 	(void)stats;
-	return strcmp(pod, info->id) == 0 || strcmp(pod, info->label) == 0;
+	return is_named(info->id, info->label, pod);
 }
 
 static int check_pod(const struct cli *cli)

@@ -5,6 +5,7 @@
 
 #include "../common/memory.h"
 #include "cli.h"
+#include "find.h"
 #include "json.h"
 #include "output.h"
 #include "stats.h"
@@ -134,7 +135,7 @@ int cmd_stats(struct cli *cli)
 	int r;
 
 	if (cli->opts.arg) {
-		r = check_id(cli);
+		r = find_argument(cli);
 		if (r)
 			return r;
 	}

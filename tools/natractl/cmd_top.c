@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "find.h"
 #include "flows.h"
 #include "json.h"
 #include "output.h"
@@ -78,7 +79,7 @@ static int show_flows(const struct cli *cli, int direction, uint32_t max)
 	return EXIT_SUCCESS;
 }
 
-static int top_of_id(const struct cli *cli, int direction)
+static int top_of_id(struct cli *cli, int direction)
 {
 	uint32_t max = 10;
 	int r;
@@ -86,7 +87,7 @@ static int top_of_id(const struct cli *cli, int direction)
 	if (cli->opts.value[OPT_INTERVAL])
 		return usage_error(opts_name(OPT_INTERVAL), NULL,
 				   "cannot stand beside an ID");
-	r = check_id(cli);
+	r = find_argument(cli);
 	if (!r && cli->opts.value[OPT_FLOWS])
 		r = opts_number(&cli->opts, OPT_FLOWS, FLOWS_MAX, &max);
 	return r ? r : show_flows(cli, direction, max);

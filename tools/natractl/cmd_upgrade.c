@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "cli.h"
+#include "find.h"
 #include "info.h"
 #include "json.h"
 #include "output.h"
@@ -65,11 +66,16 @@ int cmd_upgrade(struct cli *cli)
 	int r = 0;
 
 	for (size_t i = 0; i < opts->args_len && !r; i++)
-		r = opts_check_text("ID", opts->args[i], NATRA_ID_MAX);
+		r = opts_check_text("ID|POD", opts->args[i], NATRA_ID_MAX);
 	if (!r && !opts->args_len)
 		r = upgrade_all(&u);
 	for (size_t i = 0; i < opts->args_len && r != EXIT_USAGE; i++) {
-		upgrade_one(&u, opts->args[i]);
+		char id[NATRA_ID_MAX + 1];
+
+		if (find_id(cli, opts->args[i], id) == 0)
+			upgrade_one(&u, id);
+		else
+			u.exit_code = EXIT_FAILURE;
 		r = u.exit_code;
 	}
 	if (wants_json(cli) && r != EXIT_USAGE)

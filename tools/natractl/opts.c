@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "nearest.h"
 #include "output.h"
 
 struct option {
@@ -55,6 +56,7 @@ static const struct option table[OPT_MAX] = {
 	[OPT_AGGREGATE] = {"--aggregate", 0, "namespace",
 			   "sums in place of pods"},
 	[OPT_ONCE] = {"--once", 0, NULL, "print one table and end"},
+	[OPT_WIDE] = {"--wide", 0, NULL, "show all of each id, and the mode"},
 	[OPT_INTERVAL] = {"--interval", 0, "SECONDS",
 			  "read the counters this often (2)"},
 	[OPT_FOLLOW] = {"--follow", 'f', NULL, "go on until interrupted"},
@@ -255,9 +257,7 @@ static int take_value(struct opts *opts, const struct opts_spec *spec,
 	return store(opts, spec, id, inline_value);
 }
 
-/* Finds an option by its name. Two commands may have different options of the
- * same name, so one that this command accepts is preferred. */
-static int find_name(const struct opts_spec *spec, const char *word, size_t len)
+int opts_find(const struct opts_spec *spec, const char *word, size_t len)
 {
 	int found = OPT_MAX;
 
@@ -271,6 +271,23 @@ static int find_name(const struct opts_spec *spec, const char *word, size_t len)
 	return found;
 }
 
+static int unknown_option(const struct opts_spec *spec, const char *word,
+			  size_t len)
+{
+	char name[64];
+	struct nearest nearest = {.word = name};
+
+	(void)snprintf(name, sizeof(name), "%.*s", (int)len, word);
+	for (int id = 0; id < OPT_MAX; id++) {
+		if (spec->options & OPT_BIT(id))
+			nearest_add(&nearest, opts_name(id));
+	}
+	return nearest.name
+		       ? usage_error(word, NULL, "unknown option (is it %s?)",
+				     nearest.name)
+		       : usage_error(word, NULL, "unknown option");
+}
+
 static int take_long(struct opts *opts, const struct opts_spec *spec,
 		     struct words *w)
 {
@@ -278,10 +295,10 @@ static int take_long(struct opts *opts, const struct opts_spec *spec,
 	size_t len = strcspn(word, "=");
 	const char *value = word[len] ? word + len + 1 : NULL;
 
-	int id = find_name(spec, word, len);
+	int id = opts_find(spec, word, len);
 
 	if (id == OPT_MAX)
-		return usage_error(word, NULL, "unknown option");
+		return unknown_option(spec, word, len);
 	if (opts_metavar(id))
 		return take_value(opts, spec, w, id, value);
 	if (value)
@@ -375,7 +392,7 @@ int opts_parse(struct opts *opts, const struct opts_spec *spec, int argc,
 	       char **argv)
 {
 	struct words w = {.argc = argc, .argv = argv};
-	bool only_args = false;
+	bool only_args = spec->only_args;
 
 	while (w.next < argc) {
 		int r = 0;

@@ -36,6 +36,7 @@ enum opt_id {
 	OPT_VERDICTS,
 	OPT_AGGREGATE,
 	OPT_ONCE,
+	OPT_WIDE,
 	OPT_INTERVAL,
 	OPT_FOLLOW,
 	OPT_SINCE,
@@ -74,6 +75,7 @@ struct opts_spec {
 	const char *arg;
 	bool arg_optional;
 	uint64_t options;
+	bool only_args; /* words that begin with a dash are arguments, too */
 };
 
 /* The arguments and options that were given. All texts are those of argv. */
@@ -108,6 +110,11 @@ const struct policy_field *opts_field(enum opt_id id);
 const char *opts_name(enum opt_id id);
 /* Returns what stands for the option's value in the help; NULL if it has none. */
 const char *opts_metavar(enum opt_id id);
+
+/* Finds an option by its name, of `len` bytes. Returns OPT_MAX if there is none. Two
+ * commands may have different options of the same name, so one that this command accepts is
+ * preferred. */
+int opts_find(const struct opts_spec *spec, const char *word, size_t len);
 
 /* Reads a decimal number without a sign, from 1 to `max`. */
 int opts_number(const struct opts *opts, enum opt_id id, uint32_t max,

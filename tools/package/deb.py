@@ -146,6 +146,9 @@ def make(packages, work, out):
     for package in packages.packages:
         root = work / package.name
         package.fill(root, packages.built_libdir, "lib/systemd/system")
+        zsh = root / "usr/share/zsh"
+        if zsh.is_dir():  # Debian's zsh looks here in place of site-functions.
+            (zsh / "site-functions").rename(zsh / "vendor-completions")
         document(package, root)
         override(package, root)
         control_files(package, root, root / "DEBIAN")
