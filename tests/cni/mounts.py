@@ -132,6 +132,11 @@ def main(rep, _):
     a = exec_.cni("STATUS", pod)
     rep.check("ip netns exec, no bpffs: STATUS", str(a)[:60], "success",
               a.code == 0)
+    no_chroot = Elsewhere(*exec_.prefix, "setpriv", "--bounding-set=-sys_chroot",
+                          "--inh-caps=-sys_chroot")
+    a = no_chroot.cni("ADD", pod)
+    rep.check("the same without CAP_SYS_CHROOT: ADD", str(a)[:300], "an error",
+              a.code == 1 and not malformed(a, "ADD"))
     rep.equal("it mounts", bpffs_mounts() - hidden, 0)
     life(rep, "ip netns exec, no bpffs", exec_, pod)
     life(rep, "ip netns exec, again", exec_, pod)

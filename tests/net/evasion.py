@@ -71,9 +71,10 @@ HEADERS = {
         "VLAN ids": lambda n: eth(0x800, ip4(17, udp(BODY)), vlan(0x8100, n)),
         "VLAN in VLAN": lambda n: eth(0x800, ip4(17, udp(BODY)),
                                       vlan(0x88a8, n), vlan(0x8100, n >> 12)),
-        "three VLAN tags": lambda n: eth(
+        # natra looks behind two, and the kernel takes one off on the way in.
+        "four VLAN tags": lambda n: eth(
                 0x800, ip4(17, struct.pack("!I", n) + BODY), vlan(0x88a8, n),
-                vlan(0x8100, n >> 12), vlan(0x8100, n >> 20)),
+                vlan(0x8100, n >> 12), vlan(0x8100, n >> 20), vlan(0x8100, n >> 8)),
         "ICMP echo ids": lambda n: eth(0x800, ip4(
                 1, struct.pack("!BBHI", 8, 0, 0, n) + BODY)),
         "ICMPv6 echo ids": lambda n: eth(0x86dd, ip6(
