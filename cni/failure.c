@@ -14,7 +14,7 @@ int refuse(struct failure *failure, enum cni_code code, const char *format, ...)
 	(void)vsnprintf(failure->msg, sizeof(failure->msg), format, args);
 	va_end(args);
 	failure->code = code;
-	failure->details[0] = '\0';
+	failure->details[0] = failure->annotation[0] = '\0';
 	return (int)code;
 }
 
@@ -66,6 +66,10 @@ int refuse_natra(struct failure *failure, const struct natra *n, int r,
 {
 	const char *text = natra_error(n);
 
-	return refuse(failure, code_of(n, r, otherwise), "%s",
-		      text[0] ? text : strerror(-r));
+	(void)refuse(failure, code_of(n, r, otherwise), "%s",
+		     text[0] ? text : strerror(-r));
+	if (natra_error_code(n) == NATRA_CODE_ANNOTATION)
+		(void)snprintf(failure->annotation, sizeof(failure->annotation),
+			       "%s", natra_error_about(n));
+	return (int)failure->code;
 }

@@ -30,6 +30,8 @@ struct failure {
 	enum cni_code code;
 	char msg[1024];
 	char details[256]; /* "": none */
+	/* The annotation that the text is about; "": none. */
+	char annotation[128];
 };
 
 __attribute__((format(printf, 3, 4))) int

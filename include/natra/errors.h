@@ -42,6 +42,7 @@ enum natra_code {
 	 *  list of subnets, or in nothing but classes. */
 	NATRA_CODE_LIMITS_DIFFER,
 	NATRA_CODE_CLASSES_DIFFER,
+	NATRA_CODE_ANNOTATION, /**< EINVAL: of natra_policy_annotate */
 	NATRA_CODE_MAX
 };
 
@@ -51,6 +52,13 @@ NATRA_API const char *natra_error(const struct natra *n);
 
 /** @brief The code of the handle's last error, until its next call. */
 NATRA_API enum natra_code natra_error_code(const struct natra *n);
+
+/** @brief What the handle's last error is about, until its next call: with
+ *         NATRA_CODE_FIXED and NATRA_CODE_LIMITS_DIFFER the member of the policy, or
+ *         "subnets" for either list, with
+ *         NATRA_CODE_CLASSES_DIFFER the class, or "classes" if only their number differs,
+ *         with NATRA_CODE_ANNOTATION the annotation; else "". Owned by the handle. */
+NATRA_API const char *natra_error_about(const struct natra *n);
 
 /** @brief Name of a code, such as "not_attached"; "" of NATRA_CODE_NONE; NULL if out of
  *         range. Static. */

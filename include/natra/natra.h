@@ -11,7 +11,7 @@
  * Errors: a function that can fail returns 0 or a negative errno and leaves
  * its `ret_` parameters untouched on failure; natra_error() then has one line
  * of text that names the object, which is for people: natra_error_code() tells
- * apart what has the same errno. -ECANCELED is returned only if the options of
+ * apart what has the same errno, and natra_error_about() names it for programs. -ECANCELED is returned only if the options of
  * natra_open say so. The library never prints, never exits, and
  * changes nothing of the calling thread (network namespace, signal mask, umask).
  *
@@ -267,7 +267,8 @@ NATRA_API int natra_detach(struct natra *n, const struct natra_target *target);
  * @return 0 all is there; -ENOENT not attached; -ENODEV the interface is gone;
  *         -EBADE something differs or it is `unshaped`: natra_error() names the
  *         setting or the class with both values, or what is missing, and
- *         natra_error_code() tells these apart; a difference from `policy` comes first;
+ *         natra_error_code() tells these apart, and natra_error_about() names the
+ *         setting or the class; a difference from `policy` comes first;
  *         -EUCLEAN a change of classes or subnets ended half-way: set them again;
  *         -EBUSY; -ECANCELED; -ESTALE; -EPERM; -ENOMEM.
  */

@@ -58,18 +58,18 @@ static int refuse_setting(struct natra *n, int r, enum natra_code code,
 	const uint64_t asked = policy_field_get(field, want);
 
 	if (field->unit == POLICY_GROUP)
-		return with_code(n, code,
+		return with_name(n, code, field->name,
 				 refuse(n, r,
 					"group: '%s' is in %s'%s', not %s'%s'",
 					id, kind_of_group(have), have->group,
 					kind_of_group(want), want->group));
 	if (policy_field_word(field, asked))
-		return with_code(n, code,
+		return with_name(n, code, field->name,
 				 refuse(n, r, "%s: '%s' has %s, not %s",
 					field->name, id,
 					policy_field_word(field, there),
 					policy_field_word(field, asked)));
-	return with_code(n, code,
+	return with_name(n, code, field->name,
 			 refuse(n, r, "%s: '%s' has %" PRIu64 ", not %" PRIu64,
 				field->name, id, there, asked));
 }
@@ -270,16 +270,16 @@ static int compare(struct natra *n, const struct pin_gen *gen,
 	if (have.shaped_subnets_len != want->shaped_subnets_len ||
 	    have.unshaped_subnets_len != want->unshaped_subnets_len ||
 	    !same_list_of_subnets(&pinned, &merged))
-		return with_code(
-			n, NATRA_CODE_LIMITS_DIFFER,
+		return with_name(
+			n, NATRA_CODE_LIMITS_DIFFER, "subnets",
 			refuse(n, -EBADE, "subnets: '%s' has others", id));
 	class = subnets_other_class(&pinned, &merged);
 	if (class)
-		return with_code(n, NATRA_CODE_CLASSES_DIFFER,
+		return with_name(n, NATRA_CODE_CLASSES_DIFFER, class,
 				 refuse(n, -EBADE, "class %s: '%s' has another",
 					class, id));
 	if (have.classes_len != want->classes_len)
-		return with_code(n, NATRA_CODE_CLASSES_DIFFER,
+		return with_name(n, NATRA_CODE_CLASSES_DIFFER, "classes",
 				 refuse(n, -EBADE,
 					"classes: '%s' has %zu, not %zu", id,
 					have.classes_len, want->classes_len));

@@ -50,6 +50,11 @@ enum natra_code natra_error_code(const struct natra *n)
 	return n ? n->code : NATRA_CODE_NONE;
 }
 
+const char *natra_error_about(const struct natra *n)
+{
+	return n ? n->about : "";
+}
+
 const char *natra_version(void)
 {
 	return NATRA_VERSION;

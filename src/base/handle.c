@@ -18,8 +18,7 @@ set_error(struct natra *n, const char *format, va_list args)
 	char text[HANDLE_ERROR_MAX];
 
 	(void)vsnprintf(text, sizeof(text), format, args);
-	(void)str_copy(n->error, sizeof(n->error), text);
-	n->code = NATRA_CODE_NONE;
+	(void)str_copy(error_room(n), sizeof(n->error), text);
 }
 
 int fail_errno(struct natra *n, int r, const char *format, ...)
@@ -56,9 +55,16 @@ int with_code(struct natra *n, enum natra_code code, int r)
 	return r;
 }
 
+int with_name(struct natra *n, enum natra_code code, const char *name, int r)
+{
+	(void)str_copy(n->about, sizeof(n->about), name);
+	return with_code(n, code, r);
+}
+
 char *error_room(struct natra *n)
 {
 	n->code = NATRA_CODE_NONE;
+	n->about[0] = '\0';
 	return n->error;
 }
 
@@ -77,6 +83,7 @@ struct kept_error keep_error(struct natra *n)
 	struct kept_error kept = {.n = n, .code = n->code};
 
 	(void)str_copy(kept.text, sizeof(kept.text), n->error);
+	(void)str_copy(kept.about, sizeof(kept.about), n->about);
 	return kept;
 }
 
@@ -85,6 +92,7 @@ void restore_error(struct kept_error *kept)
 	if (!kept->n)
 		return;
 	(void)str_copy(kept->n->error, sizeof(kept->n->error), kept->text);
+	(void)str_copy(kept->n->about, sizeof(kept->n->about), kept->about);
 	kept->n->code = kept->code;
 }
 

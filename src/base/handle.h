@@ -6,6 +6,7 @@
 #include <natra/natra.h>
 
 #define HANDLE_ERROR_MAX 512
+#define HANDLE_ABOUT_MAX 128
 
 struct natra {
 	char *bpffs; /* NULL until place_find() has found it */
@@ -16,7 +17,8 @@ struct natra {
 	void *cancelled_arg;
 	struct netns_index *netns_index; /* set during natra_gc only */
 	char error[HANDLE_ERROR_MAX];
-	enum natra_code code; /* of the error */
+	enum natra_code code;         /* of the error */
+	char about[HANDLE_ABOUT_MAX]; /* what the error is about; "": no name */
 };
 
 /*
@@ -33,9 +35,11 @@ __attribute__((format(printf, 3, 4))) int refuse(struct natra *n, int r,
 
 /* Gives the error that has just been set a code, and returns r. */
 int with_code(struct natra *n, enum natra_code code, int r);
+/* Does the same, with the name of what the error is about. */
+int with_name(struct natra *n, enum natra_code code, const char *name, int r);
 
 /* Returns the room of the error text, HANDLE_ERROR_MAX bytes, to a function that writes
- * one only if it fails. The error has no code. */
+ * one only if it fails. The error has neither code nor name. */
 char *error_room(struct natra *n);
 
 /* Forgets an error that was an answer. */
@@ -49,6 +53,7 @@ struct kept_error {
 	struct natra *n; /* NULL: nothing was set aside */
 	char text[HANDLE_ERROR_MAX];
 	enum natra_code code;
+	char about[HANDLE_ABOUT_MAX];
 };
 
 struct kept_error keep_error(struct natra *n);

@@ -56,9 +56,11 @@ static const struct natra_annotation *find(const struct natra_annotations *a,
 static int refuse_value(struct natra *n, const struct natra_annotation *one,
 			const char *wrong)
 {
-	return refuse(n, -EINVAL, "annotation %s: '%.*s'%s: %s", one->name,
-		      SHOWN_MAX, one->value,
-		      strlen(one->value) > SHOWN_MAX ? "..." : "", wrong);
+	return with_name(n, NATRA_CODE_ANNOTATION, one->name,
+			 refuse(n, -EINVAL, "annotation %s: '%.*s'%s: %s",
+				one->name, SHOWN_MAX, one->value,
+				strlen(one->value) > SHOWN_MAX ? "..." : "",
+				wrong));
 }
 
 /* Says that an annotation does not count, and why. */

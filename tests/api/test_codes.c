@@ -86,6 +86,11 @@ static void differs(const struct natra_policy *policy, enum natra_code code,
 {
 	FAILS(natra_check(n, ID, policy), EBADE, code);
 	says(n, what, values);
+	/* The texts begin with the same name, but for the word "class". */
+	assert_memory_equal(natra_error_about(n),
+			    strncmp(what, "class ", 6) ? what : what + 6,
+			    strlen(natra_error_about(n)));
+	assert_int_equal(natra_error_about(n)[0] != 0, code != NATRA_CODE_NONE);
 }
 
 /* natra_check tells in what an attachment differs from a policy, and what there is. */

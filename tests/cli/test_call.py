@@ -49,7 +49,10 @@ class Call(unittest.TestCase):
         attach = {"policy": {"egress_rate_bits_per_sec": 5}}
         self.assertEqual(answer("attach", target={"ifname": "taken"}, **attach)["code"],
                          "other_qdisc")
-        self.assertNotIn("code", answer("attach", target={"ifname": "stuck"}, **attach))
+        self.assertEqual(answer("policy_annotate", policy={}, allowed=["sli"], annotations={
+            "natra.io/sli": "x"})["about"], "natra.io/sli")
+        for key in ("code", "about"):
+            self.assertNotIn(key, answer("attach", target={"ifname": "stuck"}, **attach))
         self.assertNotIn("code", answer("query", id="web"))
 
     def test_detach(self):

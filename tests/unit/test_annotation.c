@@ -311,6 +311,8 @@ static void a_long_value_is_cut(void **state)
 	value[sizeof(value) - 1] = '\0';
 	value[3] = '\n';
 	assert_int_equal(annotate(&policy, &asked), -EINVAL);
+	assert_int_equal(natra_error_code(n), NATRA_CODE_ANNOTATION);
+	assert_string_equal(natra_error_about(n), "natra.io/sli");
 	assert_string_equal(
 		natra_error(n),
 		"annotation natra.io/sli: 'xxx?xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'...: is not off or on");
@@ -333,6 +335,7 @@ static void limits_need_a_rate_which_a_pod_may_ask_for(void **state)
 	policy.group_weight = NATRA_WEIGHT_MAX + 1;
 	assert_int_equal(annotate(&policy, &asked), -EINVAL);
 	assert_string_equal(natra_error(n), "group_weight: 65 is over 64");
+	assert_string_equal(natra_error_about(n), "");
 	policy.group_weight = 3;
 	assert_int_equal(annotate(&policy, &asked), 0);
 	assert_int_equal(policy.egress_burst_bits, 8000000);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Checks what was ordered for a pod: its annotations, and what the runtime made of
  * them when it made the pod. */
-#include <stdio.h>
 #include <string.h>
 
 #include "../../src/policy/fields.h"
@@ -74,19 +73,18 @@ static void wrong_rate(const struct finder *f)
 
 static void wrong_annotation(const struct finder *f)
 {
-	const char *msg = f->pod->wish_failure.msg;
-	char key[64] = "";
+	const struct failure *failure = &f->pod->wish_failure;
 
-	if (f->pod->wish_code && sscanf(msg, "annotation %63[^:]", key) == 1)
-		report(f, key, "", msg);
+	if (f->pod->wish_code && failure->annotation[0])
+		report(f, failure->annotation, "", failure->msg);
 }
 
 static void wrong_order(const struct finder *f)
 {
-	const char *msg = f->pod->wish_failure.msg;
+	const struct failure *failure = &f->pod->wish_failure;
 
-	if (f->pod->wish_code && strncmp(msg, "annotation ", 11) != 0)
-		report(f, "", "", msg);
+	if (f->pod->wish_code && !failure->annotation[0])
+		report(f, "", "", failure->msg);
 }
 
 /* Returns the name of an annotation that natra knows in a configuration, or NULL. Those of

@@ -507,7 +507,7 @@ static int run_function(struct call *call)
 /* Prints the answer to a request. */
 static void answer(struct call *call, int r)
 {
-	const char *text = call->request.error, *code = "";
+	const char *text = call->request.error, *code = "", *about = "";
 	cJSON *json = cJSON_CreateObject();
 
 	json_add_u64(json, "errno", (uint64_t)-r);
@@ -516,9 +516,12 @@ static void answer(struct call *call, int r)
 		if (!text[0]) {
 			text = natra_error(call->cli->n);
 			code = natra_code_name(natra_error_code(call->cli->n));
+			about = natra_error_about(call->cli->n);
 		}
 		if (code[0])
 			json_add_text(json, "code", code);
+		if (about[0])
+			json_add_text(json, "about", about);
 		json_add_text(json, "error", text[0] ? text : strerror(-r));
 	} else if (call->result) {
 		cJSON_AddItemToObject(json, "result", call->result);

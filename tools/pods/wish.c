@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "wish.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -38,9 +39,12 @@ static bool has_capability(const struct wish *wish, const char *name)
 
 static int refuse_text(const cJSON *wrong, struct failure *failure)
 {
-	return refuse(failure, CNI_BAD_CONFIG,
-		      "annotation %s: %s: is not a string", wrong->string,
-		      json_show(wrong).text);
+	(void)refuse(failure, CNI_BAD_CONFIG,
+		     "annotation %s: %s: is not a string", wrong->string,
+		     json_show(wrong).text);
+	(void)snprintf(failure->annotation, sizeof(failure->annotation), "%s",
+		       wrong->string);
+	return (int)failure->code;
 }
 
 /* Reads Kubernetes' annotations into the rates that a runtime makes of them. */
@@ -58,7 +62,7 @@ static int read_rates(struct wish *wish, const cJSON *present, struct natra *n,
 	if (wrong)
 		r = refuse_text(wrong, failure);
 	else if (natra_policy_annotate(n, &wish->rates, &all, &none) < 0)
-		r = refuse(failure, CNI_BAD_CONFIG, "%s", natra_error(n));
+		r = refuse_natra(failure, n, -EINVAL, CNI_BAD_CONFIG);
 	annotations_free(&all);
 	wish->asker.rates = &wish->rates;
 	return r;

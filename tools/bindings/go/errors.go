@@ -18,6 +18,9 @@ type Error struct {
 	Errno syscall.Errno
 	// Code tells apart what has the same Errno.
 	Code Code
+	// About names the setting, class or annotation that is wrong or differs; "" if the Code
+	// has none.
+	About string
 	// Text is one line that names the object, for people.
 	Text string
 
@@ -36,11 +39,11 @@ func (e *Error) Unwrap() []error {
 }
 
 // failed returns the error of a call whose result was -errno.
-func failed(ctx context.Context, call string, errno syscall.Errno, code Code, text string) error {
+func failed(ctx context.Context, call string, errno syscall.Errno, code Code, about, text string) error {
 	if text == "" {
 		text = errno.Error()
 	}
-	e := &Error{Call: call, Errno: errno, Code: code, Text: text}
+	e := &Error{Call: call, Errno: errno, Code: code, About: about, Text: text}
 	if errno == syscall.ECANCELED {
 		e.cause = ctx.Err()
 	}

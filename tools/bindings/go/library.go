@@ -197,7 +197,7 @@ func (l *library) open(ctx context.Context, name string) (n *C.struct_natra, h c
 		l.options.Log != nil, C.uintptr_t(h))
 	if r < 0 {
 		h.Delete()
-		return nil, 0, failed(ctx, name, syscall.Errno(-r), CodeNone, "")
+		return nil, 0, failed(ctx, name, syscall.Errno(-r), CodeNone, "", "")
 	}
 	return n, h, nil
 }
@@ -223,7 +223,7 @@ func (l *library) call(ctx context.Context, name string, f func(n *C.struct_natr
 
 func failedWith(ctx context.Context, n *C.struct_natra, name string, r C.int) error {
 	return failed(ctx, name, syscall.Errno(-r), Code(C.natra_error_code(n)),
-		text(C.natra_error(n)))
+		text(C.natra_error_about(n)), text(C.natra_error(n)))
 }
 
 // foreachSubnetOf calls the function behind h for each subnet.
@@ -527,7 +527,7 @@ func (l *library) parse(what, s string) (uint64, error) {
 		r = C.natra_parse_time(m.always(s), &number)
 	}
 	if r < 0 {
-		return 0, failed(context.Background(), "parse_"+what, syscall.Errno(-r), CodeNone, "")
+		return 0, failed(context.Background(), "parse_"+what, syscall.Errno(-r), CodeNone, "", "")
 	}
 	return uint64(number), nil
 }

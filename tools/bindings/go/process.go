@@ -44,6 +44,7 @@ type answer struct {
 	Line    string          `json:"line"`
 	Errno   *syscall.Errno  `json:"errno"`
 	Code    Code            `json:"code"`
+	About   string          `json:"about"`
 	Error   string          `json:"error"`
 	Result  json.RawMessage `json:"result"`
 }
@@ -139,7 +140,7 @@ func (p *process) ask(ctx context.Context, call string, a args, result any) erro
 		return p.died(ctx, call, err)
 	}
 	if *last.Errno != 0 {
-		return failed(ctx, call, *last.Errno, last.Code, last.Error)
+		return failed(ctx, call, *last.Errno, last.Code, last.About, last.Error)
 	}
 	if result == nil {
 		return nil

@@ -97,6 +97,7 @@ const (
 	CodeHostFQ                    // the same on the host-side veth
 	CodeLimitsDiffer              // EBADE: from the policy of Check
 	CodeClassesDiffer             // EBADE: the classes alone
+	CodeAnnotation                // EINVAL: of AnnotatePolicy
 )
 
 // Level is that of a line of the log.
@@ -123,7 +124,7 @@ var (
 		"mice_over_share"}
 	codeWords = []string{"", "not_attached", "no_netns", "no_group", "no_class", "locked",
 		"other_id", "other_qdisc", "leftovers", "fixed", "unshaped", "pod_fq", "host_fq", "limits_differ",
-		"classes_differ"}
+		"classes_differ", "annotation"}
 	levelWords = []string{"error", "warning", "info", "debug"}
 )
 

@@ -35,13 +35,17 @@ pub const NATRA_CODE_POD_FQ: natra_code = 11;
 pub const NATRA_CODE_HOST_FQ: natra_code = 12;
 pub const NATRA_CODE_LIMITS_DIFFER: natra_code = 13;
 pub const NATRA_CODE_CLASSES_DIFFER: natra_code = 14;
-pub const NATRA_CODE_MAX: natra_code = 15;
+pub const NATRA_CODE_ANNOTATION: natra_code = 15;
+pub const NATRA_CODE_MAX: natra_code = 16;
 pub type natra_code = ::std::os::raw::c_uint;
 extern "C" {
     pub fn natra_error(n: *const natra) -> *const ::std::os::raw::c_char;
 }
 extern "C" {
     pub fn natra_error_code(n: *const natra) -> natra_code;
+}
+extern "C" {
+    pub fn natra_error_about(n: *const natra) -> *const ::std::os::raw::c_char;
 }
 extern "C" {
     pub fn natra_code_name(code: natra_code) -> *const ::std::os::raw::c_char;

@@ -12,6 +12,7 @@ use crate::words::Code;
 pub struct Error {
     errno: i32,
     code: Code,
+    about: String,
     text: String,
 }
 
@@ -34,6 +35,12 @@ impl Error {
         self.code
     }
 
+    /// The name of the setting, class or annotation that is wrong or differs; "" if the
+    /// code has none.
+    pub fn about(&self) -> &str {
+        &self.about
+    }
+
     /// The kind that the standard library has for the number.
     pub fn kind(&self) -> io::ErrorKind {
         io::Error::from_raw_os_error(self.errno).kind()
@@ -43,13 +50,14 @@ impl Error {
         Error {
             errno,
             code: Code::None,
+            about: String::new(),
             text: text.into(),
         }
     }
 
-    /// Makes the error of a call that returned `r`, which is negative. `code` and `text`
-    /// are those of the handle.
-    pub(crate) fn of_call(r: i32, code: Code, text: &CStr) -> Error {
+    /// Makes the error of a call that returned `r`, which is negative. `code`, `about`
+    /// and `text` are those of the handle.
+    pub(crate) fn of_call(r: i32, code: Code, about: &CStr, text: &CStr) -> Error {
         let text = text.to_string_lossy();
 
         if text.is_empty() {
@@ -57,6 +65,7 @@ impl Error {
         }
         Error {
             code,
+            about: about.to_string_lossy().into_owned(),
             ..Error::new(-r, text)
         }
     }

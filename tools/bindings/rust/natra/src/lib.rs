@@ -128,7 +128,12 @@ impl Options {
         let r = unsafe { sys::natra_open(&mut handle, &opts) };
 
         if r < 0 {
-            return Err(Error::of_call(r, Code::None, Default::default()));
+            return Err(Error::of_call(
+                r,
+                Code::None,
+                Default::default(),
+                Default::default(),
+            ));
         }
         match NonNull::new(handle) {
             Some(handle) => Ok(Natra { handle, _log: log }),
@@ -203,7 +208,9 @@ impl Natra {
             let text = unsafe { CStr::from_ptr(sys::natra_error(self.handle.as_ptr())) };
             let code = unsafe { sys::natra_error_code(self.handle.as_ptr()) };
 
-            return Err(Error::of_call(r, Code::from_c(code), text));
+            let about = unsafe { CStr::from_ptr(sys::natra_error_about(self.handle.as_ptr())) };
+
+            return Err(Error::of_call(r, Code::from_c(code), about, text));
         }
         Ok(())
     }

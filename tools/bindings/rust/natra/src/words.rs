@@ -175,6 +175,8 @@ words! {
     LimitsDiffer = NATRA_CODE_LIMITS_DIFFER,
     /// The same of the classes alone.
     ClassesDiffer = NATRA_CODE_CLASSES_DIFFER,
+    /// A value of an annotation is wrong.
+    Annotation = NATRA_CODE_ANNOTATION,
 }
 
 /// A direction, seen from the pod.
