@@ -5,9 +5,6 @@
 #define NATRA_CONNECTS_BPF_H
 
 #include <linux/bpf.h>
-#include <linux/if_ether.h>
-#include <linux/ip.h>
-#include <linux/ipv6.h>
 #include <stdbool.h>
 #include <bpf/bpf_helpers.h>
 
@@ -15,12 +12,6 @@
 #include "natra_durations.h"
 #include "natra_maps.bpf.h"
 #include "natra_packet.bpf.h"
-
-#define TCP_SYN          0x02
-#define TCP_RST          0x04
-#define TCP_ACK          0x10
-#define TCP_SETUP        (TCP_SYN | TCP_RST | TCP_ACK)
-#define TCP_FLAGS_OFFSET 13
 
 /* Stands for the departure time of a packet that was dropped. */
 #define NEVER (~0ULL)
@@ -34,44 +25,6 @@ struct tcp_begin {
 	__u8 flags;
 	__u16 window;
 };
-
-/* Returns false if the packet is surely no TCP segment with SYN or RST. It reads the
- * same packets as hash_fast, and of all others the parser must tell. */
-static __always_inline bool may_connect(const struct __sk_buff *skb)
-{
-	const __u32 l2_len = natra_fixed.has_l2 ? NATRA_ETH_LEN : 0;
-	void *data = (void *)(long)skb->data;
-	void *end = (void *)(long)skb->data_end;
-	void *l3 = data + l2_len;
-	const struct iphdr *ip4 = l3;
-	const struct ipv6hdr *ip6 = l3;
-	__u8 version, *flags;
-
-	if (l3 + sizeof(*ip6) > end)
-		return true;
-	version = ip4->version;
-	if (natra_fixed.has_l2) {
-		__u16 type = *(__u16 *)(l3 - 2);
-
-		if (type != natra_be16(version == 6 ? NATRA_ETHERTYPE_IPV6
-						    : NATRA_ETHERTYPE_IPV4))
-			return true;
-	}
-	if (version == 4) {
-		if (ip4->protocol != NATRA_PROTO_TCP)
-			return false;
-		if (*(__u8 *)ip4 != 0x45)
-			return true;
-		flags = l3 + sizeof(*ip4) + TCP_FLAGS_OFFSET;
-	} else {
-		if (ip6->nexthdr != NATRA_PROTO_TCP)
-			return natra_is_extension(ip6->nexthdr);
-		flags = l3 + sizeof(*ip6) + TCP_FLAGS_OFFSET;
-	}
-	if ((void *)(flags + 1) > end)
-		return true;
-	return *flags & (TCP_SYN | TCP_RST);
-}
 
 static __always_inline void note_syn(struct natra_connect_table *table,
 				     struct natra_connects *connects,
@@ -104,7 +57,7 @@ static __always_inline void note_answer(struct natra_connect_table *table,
 
 	if (!begin_ns)
 		return;
-	if (tcp->flags & TCP_RST) {
+	if (tcp->flags & NATRA_TCP_RST) {
 		__sync_fetch_and_add(&connects->refused, 1);
 		return;
 	}
@@ -141,11 +94,13 @@ natra_global int connect_global(struct __sk_buff *skb,
 	    parsed->tuple.fragment ||
 	    bpf_skb_load_bytes(skb, parsed->l4_offset, &tcp, sizeof(tcp)) < 0)
 		return 0;
-	if ((tcp.flags & TCP_SETUP) == TCP_SYN)
+	if ((tcp.flags & NATRA_TCP_SETUP) == NATRA_TCP_SYN)
 		note_syn(table, &state->connects, &parsed->tuple,
 			 __builtin_bswap32(tcp.seq));
-	else if (((tcp.flags & TCP_SETUP) == (TCP_SYN | TCP_ACK) ||
-		  (tcp.flags & TCP_SETUP) == (TCP_RST | TCP_ACK)) &&
+	else if (((tcp.flags & NATRA_TCP_SETUP) ==
+			  (NATRA_TCP_SYN | NATRA_TCP_ACK) ||
+		  (tcp.flags & NATRA_TCP_SETUP) ==
+			  (NATRA_TCP_RST | NATRA_TCP_ACK)) &&
 		 depart_ns != NEVER)
 		note_answer(table, &state->connects, &parsed->tuple, &tcp,
 			    depart_ns);

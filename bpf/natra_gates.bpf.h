@@ -22,10 +22,6 @@
 #include "natra_packet.bpf.h"
 #include "natra_shared.h"
 
-#define NATRA_TCP_FLAGS_OFFSET 13
-#define NATRA_TCP_SYN          0x02
-#define NATRA_TCP_ACK          0x10
-
 /* No GSO packet has more segments, unless they are tiny. What a bucket owes beyond that
  * is from before its limit was raised. */
 #define NATRA_GATE_SEGS_MAX 2048
@@ -77,7 +73,7 @@ begins_connection(struct __sk_buff *skb, struct natra_parsed_packet *parsed)
 	__u8 *flags = (__u8 *)parsed->raw;
 
 	/* A SYN is never cut into segments. */
-	if (skb->gso_size)
+	if (skb->gso_size || !may_connect(skb))
 		return false;
 	write_parsed(skb, parsed);
 	if (parse_global(skb, parsed) != NATRA_PARSED_IP ||

@@ -11,9 +11,33 @@
 #include <bpf/bpf_helpers.h>
 
 #define NATRA_LOAD(ctx, offset, to, len)                                       \
-	bpf_skb_load_bytes((struct __sk_buff *)(ctx), offset, to, len)
+	load_bytes((struct __sk_buff *)(ctx), offset, to, len)
 
 #include "natra_compiler.h"
+
+/* No header that is read begins behind this offset, and the verifier demands a bound. */
+#define LINEAR_MAX 0x3fffU
+
+/* Copies bytes out of the packet, whose number the compiler knows. Headers are nearly
+ * always in the linear area; a call of the helper takes as long as ten such copies. */
+static __always_inline int load_bytes(struct __sk_buff *skb, __u32 offset,
+				      void *to, __u32 len)
+{
+	const __u8 *at = (void *)(long)skb->data;
+	__u32 i = 0;
+
+	if (offset > LINEAR_MAX)
+		return bpf_skb_load_bytes(skb, offset, to, len);
+	at += offset;
+	if ((void *)(at + len) > (void *)(long)skb->data_end)
+		return bpf_skb_load_bytes(skb, offset, to, len);
+	for (; i + 4 <= len; i += 4)
+		*(__u32 *)(to + i) = *(const __u32 *)(at + i);
+	for (; i < len; i++)
+		((__u8 *)to)[i] = at[i];
+	return 0;
+}
+
 #include "natra_hash.h"
 #include "natra_maps.bpf.h"
 #include "natra_parse.h"
@@ -45,6 +69,12 @@ static __always_inline __u64 hash_v6(const __u64 *keys, const __u32 *saddr,
 {
 	return natra_hash_v6(keys, saddr, daddr, ports, kind);
 }
+
+#define NATRA_TCP_SYN          0x02
+#define NATRA_TCP_RST          0x04
+#define NATRA_TCP_ACK          0x10
+#define NATRA_TCP_SETUP        (NATRA_TCP_SYN | NATRA_TCP_RST | NATRA_TCP_ACK)
+#define NATRA_TCP_FLAGS_OFFSET 13
 
 /* The bytes of layer 4 that hash_fast reads: the ports, and where TCP's header ends. */
 #define L4_FAST_LEN 13
@@ -129,6 +159,44 @@ struct packet {
 	__u32 guarded : 1; /* a mouse over the ceiling of mice */
 	__u32 seed : 30;   /* of the dither: another one for each packet */
 };
+
+/* Returns false if the packet is surely no TCP segment with SYN or RST. It reads the
+ * same packets as hash_fast, and of all others the parser must tell. */
+static __always_inline bool may_connect(const struct __sk_buff *skb)
+{
+	const __u32 l2_len = natra_fixed.has_l2 ? NATRA_ETH_LEN : 0;
+	void *data = (void *)(long)skb->data;
+	void *end = (void *)(long)skb->data_end;
+	void *l3 = data + l2_len;
+	const struct iphdr *ip4 = l3;
+	const struct ipv6hdr *ip6 = l3;
+	__u8 version, *flags;
+
+	if (l3 + sizeof(*ip6) > end)
+		return true;
+	version = ip4->version;
+	if (natra_fixed.has_l2) {
+		__u16 type = *(__u16 *)(l3 - 2);
+
+		if (type != natra_be16(version == 6 ? NATRA_ETHERTYPE_IPV6
+						    : NATRA_ETHERTYPE_IPV4))
+			return true;
+	}
+	if (version == 4) {
+		if (ip4->protocol != NATRA_PROTO_TCP)
+			return false;
+		if (*(__u8 *)ip4 != 0x45)
+			return true;
+		flags = l3 + sizeof(*ip4) + NATRA_TCP_FLAGS_OFFSET;
+	} else {
+		if (ip6->nexthdr != NATRA_PROTO_TCP)
+			return natra_is_extension(ip6->nexthdr);
+		flags = l3 + sizeof(*ip6) + NATRA_TCP_FLAGS_OFFSET;
+	}
+	if ((void *)(flags + 1) > end)
+		return true;
+	return *flags & (NATRA_TCP_SYN | NATRA_TCP_RST);
+}
 
 /* Returns the limits that are active. */
 static __always_inline const struct natra_limits *

@@ -65,3 +65,19 @@ int make_groups(uint32_t levels)
 	(void)munmap(map, size);
 	return fd;
 }
+
+void make_crafted(struct packet *p)
+{
+	static const struct packet_ip plain;
+
+	packet_begin(p);
+	packet_ethernet(p);
+	for (uint16_t i = 0; i < 2; i++)
+		packet_vlan(p, 0x8100, i);
+	packet_ipv6(p, &plain);
+	for (int i = 0; i < 4; i++)
+		packet_extension(p, 60, 8);
+	packet_tcp(p, 1000, 80, 20);
+	p->data[p->l4 + 13] = 0x02;
+	packet_end(p);
+}

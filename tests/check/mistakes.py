@@ -214,7 +214,7 @@ BPF = (
     Mistake("held-answers-end-early", "bpf", "note_answer",
             "if (depart_ns > now_ns)", "if (false)", "bpf-connects"),
     Mistake("refused-is-accepted", "bpf", "note_answer",
-            "if (tcp->flags & TCP_RST) {", "if (false) {", "bpf-connects"),
+            "if (tcp->flags & NATRA_TCP_RST) {", "if (false) {", "bpf-connects"),
     Mistake("flags-behind-options-missed", "bpf", "may_connect",
             "if (*(__u8 *)ip4 != 0x45) return true;",
             "if (*(__u8 *)ip4 != 0x45) return false;", "bpf-connects"),
