@@ -10,7 +10,8 @@
  * there, too. The file error-NAME stands for a call that fails with the number in it and a code,
  * kill-NAME for a process that is killed there, and slow-drain_leftovers for a call
  * after which the process finds the clock 15 s later. Attaching to a pod waits while
- * there is a file hold-attach, and changing its limits while there is hold-configure. The
+ * there is a file hold-attach, and changing its limits while there is hold-configure, or
+ * hold-ID. The
  * file group-shop stands for the group "shop", which has a rate of ingress. The file
  * kill-group-NAME stands for a process that is killed when it sets the group. Each call that changes something adds a line to the
  * file `calls`.
@@ -348,7 +349,7 @@ int __wrap_natra_configure(struct natra *n, const char *id,
 	int r = called("configure", "id=%s %s", id, policy_text(policy).text);
 
 	(void)n;
-	while (is_there("hold", "configure"))
+	while (is_there("hold", "configure") || is_there("hold", id))
 		(void)usleep(10000);
 	if (r == 0)
 		r = load(id, &info);

@@ -274,6 +274,27 @@ class Edits(Case):
         self.node.fail("configure", 0)
         self.until("a", (2000000, 0))
 
+    def test_slow_edits_make_way(self):
+        """Each has 2 s beside others, and then 20 s by itself, behind those that come."""
+        for name in "acde":
+            self.node.attached(f"net/{name}/eth0", 1000000, 0)
+            self.pod(name, {IN: "1M"})
+        self.node.attached("net/b/eth0", 1000000, 0)
+        self.pod("b", {IN: "1M"})
+        self.start()
+        self.agent.wait("part=pods")
+        holds = [self.node.touch(f"hold-net+{name}+eth0") for name in "acde"]
+        for name in "acde":
+            self.api.put(name, {IN: "2M"})
+        wait_until(lambda: self.calls("configure"), self.agent.log)
+        self.api.put("b", {IN: "3M"})
+        self.until("b", (3000000, 0), 16)
+        for hold in holds:
+            hold.unlink()
+        for name in "acde":
+            self.until(name, (2000000, 0))
+        self.assertEqual(self.agent.count("takes too long"), 0)
+
     def test_newer_edit_than_the_failed_one(self):
         self.start_beside_limited_pod()
         self.node.fail("configure", 16)

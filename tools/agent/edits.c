@@ -188,7 +188,8 @@ static void conclude(struct edits_queue *q, const struct edit_result *result)
 		edit_free(edit);
 }
 
-/* Puts the pod on which a job has not ended behind the others, which are tried at once. */
+/* Puts the pod on which a job has not ended behind the others, which are tried at once.
+ * If it had the job for itself, it has failed. */
 static void set_aside(struct edits_queue *q, size_t index)
 {
 	static const struct edit_result late = {
@@ -199,8 +200,12 @@ static void set_aside(struct edits_queue *q, size_t index)
 
 	for (; index; index--)
 		add_last(q, take_first(q));
+	if (q->first->is_slow) {
+		conclude(q, &late);
+		return;
+	}
 	q->first->is_slow = true;
-	conclude(q, &late);
+	add_last(q, take_first(q));
 }
 
 static void done(void *arg, enum work_end end)

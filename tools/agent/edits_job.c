@@ -14,8 +14,10 @@
 #include "held.h"
 #include "seat.h"
 
-/* The longest that one pod may take, in which a lock may be waited for twice. */
-#define EDIT_MAX_S 20
+/* The longest that one pod may take beside others, and by itself: then it may wait for a lock
+ * twice. */
+#define EDIT_SHARED_MAX_S 2
+#define EDIT_MAX_S        20
 
 struct edits {
 	const struct jobs *jobs;
@@ -249,7 +251,7 @@ static void apply(const struct seat *seat, const struct edit *edit,
 	struct kept kept = {.settings = &wish.settings};
 
 	/* What a pod has done to its interface may not hold up other pods. */
-	(void)alarm(EDIT_MAX_S);
+	(void)alarm(edit->is_slow ? EDIT_MAX_S : EDIT_SHARED_MAX_S);
 	if (wish_read(&wish, seat->cached, seat->jobs->conf, annotations,
 		      seat->n, seat->jobs->log, &failure)) {
 		result->is_bad = true;

@@ -16,7 +16,8 @@ struct edit {
 	bool is_gone;      /* the pod was deleted while this was in the queue */
 	/* The annotations have changed since a job may have begun with the older ones. */
 	bool is_newer;
-	bool is_slow; /* a job has ended while it worked on this one */
+	/* A job has ended while it worked on this one, which has one by itself now. */
+	bool is_slow;
 	struct edit *next;
 };
 
