@@ -43,6 +43,9 @@ enum natra_code {
 	NATRA_CODE_LIMITS_DIFFER,
 	NATRA_CODE_CLASSES_DIFFER,
 	NATRA_CODE_ANNOTATION, /**< EINVAL: of natra_policy_annotate */
+	/** EBADE: in the place of the interface that has the limits is another one, as a
+	 *  process in the pod can arrange. The limits stay where they are. */
+	NATRA_CODE_OTHER_INTERFACE,
 	NATRA_CODE_MAX
 };
 

@@ -191,8 +191,9 @@ NATRA_API int natra_policy_annotate(struct natra *n,
  *         interface's packets begin with neither an Ethernet header nor IP (as
  *         of InfiniBand); -EBUSY EDT is ON and another qdisc is installed, or
  *         mq is there for several transmit queues, or the interface belongs to
- *         another id, or another process had one of natra's locks for 5 s; -EPERM;
- *         -ENOMEM; others as the kernel returned them.
+ *         another id, or another process had one of natra's locks for 5 s; -EBADE the id
+ *         has limits on another interface of this netns, see NATRA_CODE_OTHER_INTERFACE;
+ *         -EPERM; -ENOMEM; others as the kernel returned them.
  */
 NATRA_API int natra_attach(struct natra *n, const struct natra_target *target,
 			   const struct natra_policy *policy,
@@ -437,15 +438,14 @@ NATRA_API int natra_foreach_neighbour(struct natra *n, const char *id,
  * natra_attach replaces it; natra_detach and natra_gc remove it.
  *
  * If the id has limits on this interface already, these still hold: they stay, nothing
- * is recorded, and the call succeeds. An attachment of the id to another interface is
- * removed.
+ * is recorded, and the call succeeds. If it has limits on another one, see natra_attach.
  *
  * @param policy  what it should have, as far as that is known: it needs no rate. Else
  *                checked as by natra_attach.
  * @param reason  one line, cut after 255 bytes; natra_error(n) is allowed.
  * @return 0; -EINVAL bad field; -ENODEV no such interface; -ENOENT no such netns;
- *         -EBUSY the interface is limited by another id, or another process had one of
- *         natra's locks for 5 s; -EPERM; -ENOMEM; others as the kernel returned them.
+ *         -EBUSY, -EBADE as natra_attach; -EPERM; -ENOMEM; others as the kernel returned
+ *         them.
  */
 NATRA_API int natra_record_unshaped(struct natra *n,
 				    const struct natra_target *target,

@@ -137,8 +137,8 @@ struct natra_target {
 	const char *id;
 	/** Interface of the pod, in the network namespace given below. An attachment
 	 *  stays with its interface: while that exists, the name by which it was
-	 *  attached as `id` means it, even if it was renamed and another interface
-	 *  has that name now (as in a pod of KubeVirt). */
+	 *  attached as `id` means it, even if it was renamed and another one has that
+	 *  name now (as in a pod of KubeVirt); natra_detach first, to attach to that. */
 	const char *ifname;
 	/** A path (with a '/') or a name under /run/netns; NULL: the caller's
 	 *  network namespace. */

@@ -9,6 +9,7 @@
 #include "api/structs.h"
 #include "attach/leftovers.h"
 #include "attach/shaper.h"
+#include "attach/unshaped.h"
 #include "kernel/feature.h"
 #include "policy/classes.h"
 #include "state/engine.h"
@@ -115,7 +116,7 @@ int natra_record_unshaped(struct natra *n, const struct natra_target *target,
 	r = admission_lock(n, &a);
 	if (r < 0)
 		return feature_blame(n, r);
-	r = shaper_record(n, &a.dir, &a.order, line);
+	r = unshaped_record(n, &a.dir, &a.order, line);
 	if (r < 0)
 		pin_dir_remove(&a.dir);
 	return finish(n, r);

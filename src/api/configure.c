@@ -8,6 +8,7 @@
 #include "api/structs.h"
 #include "attach/attachment.h"
 #include "attach/check.h"
+#include "attach/identity.h"
 #include "attach/limits.h"
 #include "attach/shaper.h"
 #include "policy/class_check.h"
@@ -35,7 +36,7 @@ static int reattach(struct natra *n, const struct pin_dir *dir,
 	if (r == 0)
 		r = scene_look_recorded(n, fd, &record->pod, &order.scene);
 	if (r < 0)
-		return r;
+		return identity_explain(n, gen, r);
 	order.subnets = *subnets;
 	r = shaper_attach(n, dir, &order, &attached);
 	if (r < 0)
@@ -121,8 +122,10 @@ static int refuse_gone(struct natra *n, const struct pin_gen *gen)
 	int r = check_exists(n, gen);
 
 	if (r == 0)
-		return refuse(n, -ENODEV, "interface '%s' of '%s' is gone",
-			      gen->record.pod.ifname, gen->record.id);
+		return identity_explain(
+			n, gen,
+			refuse(n, -ENODEV, "interface '%s' of '%s' is gone",
+			       gen->record.pod.ifname, gen->record.id));
 	return r < 0 ? r : 0;
 }
 

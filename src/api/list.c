@@ -6,6 +6,7 @@
 
 #include "api/internal.h"
 #include "attach/check.h"
+#include "attach/identity.h"
 #include "state/pin_dir.h"
 #include "util/cleanup.h"
 
@@ -40,7 +41,7 @@ static int add_key(void *arg, const char *path)
 
 		a.lookup.netns = record_netns(link);
 		a.lookup.ifindex = link->ifindex;
-		a.lookup.exists = check_has_link(all->n, &gen);
+		a.lookup.exists = identity_has_link(all->n, &gen);
 		return add_attachment(all, &a);
 	}
 	return all->skip_errors ? 0 : r;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "attach/identity.h"
 #include "kernel/netns_find.h"
 #include "util/cleanup.h"
 #include "util/str.h"
@@ -17,7 +18,11 @@ static int word_absence(struct natra *n, int r, const char *id)
 
 int attachment_find(struct natra *n, const char *id, struct pin_gen *ret_gen)
 {
-	return word_absence(n, pin_find(n, id, ret_gen), id);
+	int r = pin_find(n, id, ret_gen);
+
+	if (r == 0 || r == -ESTALE)
+		identity_follow(n, ret_gen);
+	return word_absence(n, r, id);
 }
 
 int attachment_find_any(struct natra *n, const char *id,
@@ -35,6 +40,8 @@ int attachment_lock(struct natra *n, const char *id, struct pin_dir *ret_dir,
 
 	if (r == 0)
 		r = pin_find_gen(n, ret_dir->path, ret_gen);
+	if (r == 0 || r == -ESTALE)
+		identity_follow(n, ret_gen);
 	return word_absence(n, r, id);
 }
 
@@ -56,8 +63,10 @@ static int match_owner(void *arg, const char *path)
 		return 0;
 	if (r < 0 && r != -ESTALE)
 		return r;
-	if (gen.record.pod.ifindex != owner->ifindex ||
-	    gen.record.pod.netns_cookie != owner->netns->cookie)
+	if (gen.record.pod.netns_cookie != owner->netns->cookie)
+		return 0;
+	identity_follow(owner->n, &gen);
+	if (gen.record.pod.ifindex != owner->ifindex)
 		return 0;
 	(void)str_copy(owner->ret_id, NATRA_ID_MAX + 1, gen.record.id);
 	owner->found = true;

@@ -5,7 +5,8 @@
 
 #include "state/pin.h"
 
-/* Finds the newest complete generation of an id. Returns -ENOENT, with an error
+/* Finds the newest complete generation of an id, whose record follows its interfaces (see
+ * identity_follow). Returns -ENOENT, with an error
  * text, if nothing is attached by that id, and otherwise as pin_find. */
 int attachment_find(struct natra *n, const char *id, struct pin_gen *ret_gen);
 

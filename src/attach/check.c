@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "attach/attachment.h"
+#include "attach/identity.h"
 #include "kernel/hook.h"
 #include "kernel/link.h"
 #include "kernel/qdisc_fq.h"
@@ -33,29 +34,13 @@ static struct site site_of(struct natra *n, const struct pin_gen *gen,
 	};
 }
 
-/* Asks the kernel about a leg's TCX link. Returns -ENOENT without an error text
- * if the link is not pinned. */
-static int ask_link(struct natra *n, const struct pin_gen *gen, enum leg leg,
-		    struct bpf_link_info *ret_info)
-{
-	uint32_t len = sizeof(*ret_info);
-	cleanup_close int fd = -1;
-	int r = pin_open_link(n, gen, leg, &fd);
-
-	if (r < 0)
-		return r;
-	r = bpf_obj_get_info_by_fd(fd, ret_info, &len);
-	return r < 0 ? fail_errno(n, r, "ask for the %s link", leg_name(leg))
-		     : 0;
-}
-
 /* Returns 0 if the link runs the leg's program, and 1 if it is on no interface
  * any more. */
 static int check_link(struct natra *n, const struct pin_gen *gen, enum leg leg)
 {
 	const struct record_leg *h = &gen->record.leg[leg];
 	struct bpf_link_info info = {0};
-	int r = ask_link(n, gen, leg, &info);
+	int r = identity_ask_link(n, gen, leg, &info);
 
 	if (r == -ENOENT)
 		return refuse(n, -EBADE, "the %s link is not pinned",
@@ -70,22 +55,37 @@ static int check_link(struct natra *n, const struct pin_gen *gen, enum leg leg)
 	return 0;
 }
 
-static int find_interface(const struct site *site, struct netlink *nl)
+static int find_interface(const struct site *site, struct netlink *nl,
+			  struct link_info *ret_link)
 {
-	struct link_info info;
 	int r = netlink_open(site->n, nl);
 
 	return r < 0 ? r
 		     : link_on_record(site->n, nl, site->link->ifindex,
-				      site->link->ifname, &info);
+				      site->link->ifname, ret_link);
 }
 
 /* Runs in the namespace of the site. */
 static int check_interface(void *arg)
 {
 	cleanup_netlink struct netlink nl = {0};
+	struct link_info link;
 
-	return find_interface(arg, &nl);
+	return find_interface(arg, &nl, &link);
+}
+
+/* Checks that the pod's interface is the one that was limited. The TCX links are on one. */
+static int check_identity(const struct site *site, const struct link_info *link)
+{
+	const struct record *record = &site->gen->record;
+	int r = identity_look(site->n, record, link);
+
+	if (r == IDENTITY_OTHER ||
+	    (r == IDENTITY_PORT &&
+	     record_has_hook(record, false, RECORD_HOOK_TCX)))
+		return identity_refuse(site->n, record, link->ifname,
+				       link->ifindex);
+	return r < 0 ? r : 0;
 }
 
 static int check_fq(const struct site *site, struct netlink *nl)
@@ -118,8 +118,11 @@ static int check_site(void *arg)
 	const struct site *site = arg;
 	const struct record *record = &site->gen->record;
 	cleanup_netlink struct netlink nl = {0};
-	int r = find_interface(site, &nl);
+	struct link_info link;
+	int r = find_interface(site, &nl, &link);
 
+	if (r == 0 && !site->on_host && !record->unshaped)
+		r = check_identity(site, &link);
 	if (r < 0)
 		return r;
 	for (int i = 0; i < LEG_MAX; i++) {
@@ -178,6 +181,33 @@ static int check_engine(struct natra *n, const struct pin_gen *gen,
 	return r;
 }
 
+/* Checks what is at the interface on one side. Where there is only a record, the interface is
+ * all that can be looked for. */
+static int visit_site(struct natra *n, const struct pin_gen *gen, bool on_host,
+		      int hint_fd)
+{
+	struct site site = site_of(n, gen, on_host);
+	const bool has_qdisc =
+		site.link->fq ||
+		record_has_hook(&gen->record, on_host, RECORD_HOOK_CLSACT);
+	cleanup_close int fd = -1;
+	int r;
+
+	if (on_host && !has_qdisc)
+		return 0;
+	r = attachment_open_netns(n, site.link, on_host ? -1 : hint_fd, &fd);
+	/* The TCX links are attached, or it would not have come to this: the namespace is hidden
+	 * from this process. */
+	if (r == -ENODEV && !has_qdisc && !gen->record.unshaped) {
+		forget_error(n);
+		return 0;
+	}
+	if (r < 0)
+		return r;
+	r = netns_run(n, fd, check_site, &site);
+	return on_host ? r : identity_explain(n, gen, r);
+}
+
 int check_attached(struct natra *n, const struct pin_gen *gen, int hint_fd)
 {
 	int r = 0;
@@ -189,17 +219,8 @@ int check_attached(struct natra *n, const struct pin_gen *gen, int hint_fd)
 		if (r == 1)
 			r = check_unlinked(n, gen, (enum leg)i, hint_fd);
 	}
-	for (int on_host = 0; on_host < 2 && r == 0; on_host++) {
-		struct site site = site_of(n, gen, on_host);
-
-		/* Where there is only a record, the interface is all that can
-		 * be looked for. */
-		if (site.link->fq || (gen->record.unshaped && !on_host) ||
-		    record_has_hook(&gen->record, on_host, RECORD_HOOK_CLSACT))
-			r = attachment_visit(n, site.link,
-					     on_host ? -1 : hint_fd, check_site,
-					     &site);
-	}
+	for (int on_host = 0; on_host < 2 && r == 0; on_host++)
+		r = visit_site(n, gen, on_host != 0, hint_fd);
 	/* The engines come last: if the interface is gone, too, that is the
 	 * better message. */
 	for (int i = 0; i < LEG_MAX && r == 0; i++) {
@@ -298,23 +319,6 @@ const struct record_link *check_sought_link(const struct pin_gen *gen)
 	return on_host ? &record->host : &record->pod;
 }
 
-int check_has_link(struct natra *n, const struct pin_gen *gen)
-{
-	for (int i = 0; i < LEG_MAX; i++) {
-		struct bpf_link_info info = {0};
-		int r;
-
-		if (gen->record.leg[i].hook != RECORD_HOOK_TCX)
-			continue;
-		r = ask_link(n, gen, (enum leg)i, &info);
-		if (r < 0 && r != -ENOENT)
-			return r;
-		if (r == 0 && info.tcx.ifindex)
-			return 1;
-	}
-	return 0;
-}
-
 struct existence {
 	uint32_t ifindex;
 	bool exists;
@@ -334,7 +338,7 @@ int check_exists(struct natra *n, const struct pin_gen *gen)
 {
 	const struct record_link *link = check_sought_link(gen);
 	struct existence found = {.ifindex = link->ifindex};
-	int r = check_has_link(n, gen);
+	int r = identity_has_link(n, gen);
 
 	if (r != 0)
 		return r;

@@ -7,8 +7,8 @@
 
 /*
  * Returns 0 if every program is on its hook and fq is where it was put, -ENODEV
- * if the interface is gone, and -EBADE if something else is missing, which the
- * error text names. hint_fd is a namespace where the pod may be, or -1.
+ * if the interface is gone, and -EBADE if something else is missing, or another
+ * interface is in its place, which the error text names. hint_fd is a namespace where the pod may be, or -1.
  */
 int check_attached(struct natra *n, const struct pin_gen *gen, int hint_fd);
 
@@ -23,13 +23,8 @@ int check_limits(struct natra *n, const struct pin_gen *gen);
  */
 int check_exists(struct natra *n, const struct pin_gen *gen);
 
-/*
- * These two are the steps of check_exists, for a walk over many records.
- * check_has_link returns 1 if a TCX link is attached, which proves that there
- * is an interface, even in a namespace that cannot be found. If it returns 0, the
- * interface that check_sought_link returns has to be looked for.
- */
-int check_has_link(struct natra *n, const struct pin_gen *gen);
+/* Returns the interface that check_exists looks for if no TCX link proves that there is
+ * one, see identity_has_link. */
 const struct record_link *check_sought_link(const struct pin_gen *gen);
 
 /* Walks over the programs on the hooks that natra uses, see

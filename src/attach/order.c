@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "attach/order.h"
 
+#include <errno.h>
+
+#include "attach/identity.h"
+#include "attach/teardown.h"
 #include "util/str.h"
 
 void order_set_link(struct record_link *link, const struct link_info *info,
@@ -20,12 +24,25 @@ void order_set_names(struct record *record, const struct order *order)
 	(void)str_copy(record->label, sizeof(record->label), order->label);
 }
 
+static struct record_port port_of(const struct link_info *info)
+{
+	struct record_port port = {
+		.is_known = 1,
+		.peer_ifindex = info->peer_ifindex,
+		.peer_nsid = info->peer_nsid,
+	};
+
+	(void)str_copy(port.kind, sizeof(port.kind), info->kind);
+	return port;
+}
+
 struct record order_record(const struct order *order)
 {
 	struct record record = {
 		.magic = NATRA_PIN_MAGIC,
 		.abi = NATRA_PIN_ABI,
 		.size = sizeof(record),
+		.port = port_of(&order->scene.pod),
 	};
 
 	order_set_link(&record.pod, &order->scene.pod, &order->scene.pod_netns);
@@ -38,4 +55,36 @@ bool order_is_for(const struct record *record, const struct scene *scene)
 {
 	return record->pod.ifindex == scene->pod.ifindex &&
 	       record->pod.netns_cookie == scene->pod_netns.cookie;
+}
+
+int order_look_before(struct natra *n, const struct pin_dir *dir,
+		      const struct order *order, struct pin_gen *ret_before)
+{
+	const struct scene *scene = &order->scene;
+	int r = dir->is_new ? -ENOENT : pin_find_gen(n, dir->path, ret_before);
+
+	/* What natra of another ABI has attached is replaced like this one's. */
+	if (r < 0 && r != -ESTALE)
+		return r == -ENOENT ? 0 : r;
+	identity_follow(n, ret_before);
+	if (ret_before->record.pod.netns_cookie != scene->pod_netns.cookie)
+		return 1;
+	r = identity_check(n, ret_before, scene->pod_fd, scene->pod.ifindex,
+			   NULL);
+	return r < 0 ? r : 1;
+}
+
+int order_confirm(struct natra *n, const struct order *order,
+		  const struct pin_gen *before, const struct pin_gen *gen)
+{
+	const struct record_link *pod = &gen->record.pod;
+	int r;
+
+	if (before->record.pod.netns_cookie != pod->netns_cookie)
+		return 0;
+	r = identity_check(n, before, order->scene.pod_fd, pod->ifindex,
+			   &gen->record);
+	if (r < 0)
+		teardown_undo(n, gen, &before->record, order->scene.pod_fd);
+	return r;
 }

@@ -5,7 +5,7 @@
 
 #include "attach/scene.h"
 #include "policy/subnets.h"
-#include "state/record.h"
+#include "state/pin.h"
 
 /* A policy that is to be attached, and the interface to which it is. */
 struct order {
@@ -26,5 +26,17 @@ void order_set_link(struct record_link *link, const struct link_info *info,
 		    const struct netns_id *netns);
 /* Returns whether the pod's interface on record is that of the scene. */
 bool order_is_for(const struct record *record, const struct scene *scene);
+
+/*
+ * Looks for what the order's id has already. An id stays with its interface: another one in
+ * the same namespace is refused, see identity_check; in another namespace the id means
+ * something else. Returns 1 if there is something, of any ABI, 0 if not, or -errno.
+ */
+int order_look_before(struct natra *n, const struct pin_dir *dir,
+		      const struct order *order, struct pin_gen *ret_before);
+/* Looks once more when the order is carried out: processes in the pod may have changed the
+ * interface meanwhile. If so, it undoes the new generation and returns -EBADE. */
+int order_confirm(struct natra *n, const struct order *order,
+		  const struct pin_gen *before, const struct pin_gen *gen);
 
 #endif

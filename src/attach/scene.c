@@ -4,8 +4,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "attach/attachment.h"
+#include "attach/identity.h"
 #include "kernel/hook.h"
-#include "state/pin.h"
 
 struct look {
 	struct natra *n;
@@ -105,17 +106,16 @@ int scene_look_named(struct natra *n, int pod_fd, const char *id,
 		     const char *ifname, struct scene *ret_scene)
 {
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
-	int r = id[0] ? pin_find(n, id, &gen) : -ENOENT;
+	int r = id[0] ? attachment_find_any(n, id, &gen) : -ENOENT;
+	const bool is_attached = r == 0;
 
-	/* A foreign record has the interface in the same place. */
-	if (r == -ESTALE)
-		r = 0;
-	if (r == 0 && strcmp(gen.record.pod.ifname, ifname) == 0) {
+	if (is_attached && strcmp(gen.record.pod.ifname, ifname) == 0) {
 		r = scene_look_recorded(n, pod_fd, &gen.record.pod, ret_scene);
 		if (r != -ENODEV)
 			return r;
 	} else if (r < 0 && r != -ENOENT) {
 		return r;
 	}
-	return scene_look(n, pod_fd, ifname, ret_scene);
+	r = scene_look(n, pod_fd, ifname, ret_scene);
+	return is_attached ? identity_explain(n, &gen, r) : r;
 }

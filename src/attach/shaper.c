@@ -339,15 +339,6 @@ static int build(struct attempt *a)
 	return journal_write(a->n, &a->gen, JOURNAL_COMPLETE);
 }
 
-static void undo(struct natra *n, const struct pin_gen *gen,
-		 const struct record *keep, int pod_fd)
-{
-	KEEP_ERROR_SCOPE(n);
-
-	if (teardown_gen(n, gen, keep, pod_fd) < 0)
-		log_line(n, NATRA_LOG_ERROR, "undo: %s", last_error(n));
-}
-
 /* Pins the record, while the group that it names cannot be removed. */
 static int begin(struct attempt *a, const struct pin_dir *dir,
 		 struct record *record, const struct pin_gen *before)
@@ -405,7 +396,8 @@ static int try_mode(struct natra *n, const struct pin_dir *dir,
 		*ret_gen = a.gen;
 		return 0;
 	}
-	undo(n, &a.gen, before ? &before->record : NULL, order->scene.pod_fd);
+	teardown_undo(n, &a.gen, before ? &before->record : NULL,
+		      order->scene.pod_fd);
 	pin_close_gen(&a.gen);
 	return r;
 }
@@ -501,11 +493,10 @@ int shaper_attach(struct natra *n, const struct pin_dir *dir,
 	r = link_check_type(n, &order->scene.pod);
 	if (r < 0)
 		return r;
-	r = dir->is_new ? -ENOENT : pin_find_gen(n, dir->path, &before);
-	/* What natra of another ABI has attached is replaced like this one's. */
-	if (r < 0 && r != -ENOENT && r != -ESTALE)
+	r = order_look_before(n, dir, order, &before);
+	if (r < 0)
 		return r;
-	exists = r != -ENOENT;
+	exists = r == 1;
 	/* This removes what killed processes have left: all but the generation
 	 * that counts, if there is one. */
 	r = dir->is_new ? 0
@@ -521,6 +512,8 @@ int shaper_attach(struct natra *n, const struct pin_dir *dir,
 	}
 
 	r = try_modes(n, dir, order, exists ? &before : NULL, &gen);
+	if (r == 0 && exists)
+		r = order_confirm(n, order, &before, &gen);
 	if (r < 0) {
 		if (order->policy.automatic_group)
 			groups_sweep(n);
@@ -538,54 +531,4 @@ int shaper_attach(struct natra *n, const struct pin_dir *dir,
 	groups_left(n, &before.record, gen.record.group_number);
 	*ret_gen = TAKE_GEN(gen);
 	return 0;
-}
-
-static int write_record(struct natra *n, struct pin_gen *gen,
-			const struct subnets *subnets)
-{
-	struct record_classes classes = {0};
-	cleanup_close int fd = -1;
-	int r = 0;
-
-	if (subnets_any(subnets))
-		r = subnets_map_make(n, subnets, &fd);
-	if (r == 0)
-		r = classes_pin(n, gen, subnets, &classes, fd);
-	if (r < 0)
-		return r;
-	return journal_write(n, gen, JOURNAL_COMPLETE);
-}
-
-int shaper_record(struct natra *n, const struct pin_dir *dir,
-		  const struct order *order, const char *reason)
-{
-	cleanup_pin_gen struct pin_gen before = PIN_GEN_INIT;
-	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
-	struct record record = order_record(order);
-	bool exists;
-	int r;
-
-	r = pin_find_gen(n, dir->path, &before);
-	if (r < 0 && r != -ENOENT && r != -ESTALE)
-		return r;
-	exists = r != -ENOENT;
-	if (exists && !before.record.unshaped &&
-	    order_is_for(&before.record, &order->scene))
-		return 0;
-	r = teardown_all(n, dir, exists ? &before : NULL, order->scene.pod_fd);
-	if (r < 0)
-		return r;
-	record.unshaped = 1;
-	(void)str_copy(record.reason, sizeof(record.reason), reason);
-	r = journal_begin(n, dir, exists ? before.number : 0, &record, &gen);
-	if (r < 0)
-		return r;
-	r = write_record(n, &gen, &order->subnets);
-	if (r < 0) {
-		undo(n, &gen, NULL, order->scene.pod_fd);
-		return r;
-	}
-	r = teardown_all(n, dir, &gen, order->scene.pod_fd);
-	groups_left(n, &before.record, 0);
-	return r;
 }

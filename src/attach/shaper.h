@@ -12,9 +12,4 @@
 int shaper_attach(struct natra *n, const struct pin_dir *dir,
 		  const struct order *order, struct pin_gen *ret_gen);
 
-/* Writes a record which says that the attachment should be there and why it is
- * not. Does nothing if it is there. */
-int shaper_record(struct natra *n, const struct pin_dir *dir,
-		  const struct order *order, const char *reason);
-
 #endif

@@ -105,6 +105,15 @@ int teardown_gen(struct natra *n, const struct pin_gen *gen,
 	return r < 0 ? r : pin_remove_gen(n, gen);
 }
 
+void teardown_undo(struct natra *n, const struct pin_gen *gen,
+		   const struct record *keep, int hint_fd)
+{
+	KEEP_ERROR_SCOPE(n);
+
+	if (teardown_gen(n, gen, keep, hint_fd) < 0)
+		log_line(n, NATRA_LOG_ERROR, "undo: %s", last_error(n));
+}
+
 struct others {
 	struct natra *n;
 	const struct pin_gen *except;

@@ -15,6 +15,10 @@
 int teardown_gen(struct natra *n, const struct pin_gen *gen,
 		 const struct record *keep, int hint_fd);
 
+/* Does the same where something has failed, whose error stays. */
+void teardown_undo(struct natra *n, const struct pin_gen *gen,
+		   const struct record *keep, int hint_fd);
+
 /* Removes all generations in the locked directory of an id but `except`, which
  * may be NULL. */
 int teardown_all(struct natra *n, const struct pin_dir *dir,

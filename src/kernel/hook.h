@@ -37,6 +37,9 @@ int hook_tcx_attach(struct natra *n, const struct hook *hook, int prog_fd,
 int hook_tcx_list(struct natra *n, const struct hook *hook, hook_list_fn cb,
 		  void *arg);
 
+/* Returns 1 if a program is among them, and 0 if not. */
+int hook_tcx_find(struct natra *n, const struct hook *hook, uint32_t prog_id);
+
 /*
  * Attaches a program in front of the filters that are there, if those are BPF.
  * If the interface has a clsact qdisc it is used, else one is made. Returns

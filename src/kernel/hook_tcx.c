@@ -84,6 +84,24 @@ bool hook_program_is_natra(const struct hook_program *program)
 				    strcmp(program->name, "natra_edt") == 0);
 }
 
+int hook_tcx_find(struct natra *n, const struct hook *hook, uint32_t prog_id)
+{
+	uint32_t ids[MAX_PROGRAMS];
+	uint32_t len = MAX_PROGRAMS;
+	int r = query(hook, ids, &len);
+
+	if (r == -EINVAL || r == -ENODEV)
+		return 0;
+	if (r < 0)
+		return fail_errno(n, r, "list the TCX programs of ifindex %u",
+				  hook->ifindex);
+	for (uint32_t i = 0; i < len; i++) {
+		if (ids[i] == prog_id)
+			return 1;
+	}
+	return 0;
+}
+
 int hook_tcx_list(struct natra *n, const struct hook *hook, hook_list_fn cb,
 		  void *arg)
 {

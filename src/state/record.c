@@ -106,6 +106,7 @@ bool record_valid(struct record *m)
 
 	terminate_strings(m);
 	m->group[sizeof(m->group) - 1] = '\0';
+	m->port.kind[sizeof(m->port.kind) - 1] = '\0';
 	for (int i = 0; i < LEG_MAX; i++) {
 		if (m->leg[i].hook > RECORD_HOOK_CLSACT)
 			return false;

@@ -77,6 +77,17 @@ struct record_classes {
 _Static_assert(sizeof(struct record_class) == 3 * NATRA_MOVED + 768,
 	       "pinned layout: NATRA_PIN_ABI");
 
+/* What is behind the pod's interface: a process in the pod can give another interface its
+ * name, index and address, but no other link to the node. The kernel keeps the number of a
+ * namespace as long as both exist. */
+struct record_port {
+	uint32_t is_known; /* 0: an older build made the record */
+	uint32_t peer_ifindex;
+	int32_t peer_nsid; /* as the pod's namespace numbers it; -1: itself */
+	char kind[16];
+	uint32_t pad;
+};
+
 /* The first RECORD_PREFIX_SIZE bytes are the prefix. */
 struct record {
 	/* The prefix never changes, whatever the ABI: it may only grow at its end, into its
@@ -128,9 +139,10 @@ struct record {
 	char group[NATRA_GROUP_NAME_MAX + 1];
 	uint32_t group_is_automatic;
 	uint32_t group_number; /* 0: in none */
+	struct record_port port;
 	/* These bytes are 0. A field may be added here without a new ABI if 0
 	 * in it means what builds without the field do. */
-	uint8_t reserved[424];
+	uint8_t reserved[392];
 };
 
 #define RECORD_PREFIX_SIZE 1520

@@ -82,22 +82,23 @@ type Code uint32
 
 // The errnos are those with which these come; natra/errors.h says more about each.
 const (
-	CodeNone          Code = iota // the errno says it
-	CodeNotAttached               // ENOENT: no such id, or not on this interface
-	CodeNoNetns                   // ENOENT
-	CodeNoGroup                   // ENOENT
-	CodeNoClass                   // ENOENT
-	CodeLocked                    // EBUSY: try it again
-	CodeOtherID                   // EBUSY: another id has limits on the interface
-	CodeOtherQdisc                // EBUSY, EOPNOTSUPP: it is where natra's would be
-	CodeLeftovers                 // the same, and RemoveLeftovers removes it
-	CodeFixed                     // EINVAL: Attach can change it, Configure cannot
-	CodeUnshaped                  // EBADE, EOPNOTSUPP
-	CodePodFQ                     // EBADE: natra's fq is not as it was put there
-	CodeHostFQ                    // the same on the host-side veth
-	CodeLimitsDiffer              // EBADE: from the policy of Check
-	CodeClassesDiffer             // EBADE: the classes alone
-	CodeAnnotation                // EINVAL: of AnnotatePolicy
+	CodeNone           Code = iota // the errno says it
+	CodeNotAttached                // ENOENT: no such id, or not on this interface
+	CodeNoNetns                    // ENOENT
+	CodeNoGroup                    // ENOENT
+	CodeNoClass                    // ENOENT
+	CodeLocked                     // EBUSY: try it again
+	CodeOtherID                    // EBUSY: another id has limits on the interface
+	CodeOtherQdisc                 // EBUSY, EOPNOTSUPP: it is where natra's would be
+	CodeLeftovers                  // the same, and RemoveLeftovers removes it
+	CodeFixed                      // EINVAL: Attach can change it, Configure cannot
+	CodeUnshaped                   // EBADE, EOPNOTSUPP
+	CodePodFQ                      // EBADE: natra's fq is not as it was put there
+	CodeHostFQ                     // the same on the host-side veth
+	CodeLimitsDiffer               // EBADE: from the policy of Check
+	CodeClassesDiffer              // EBADE: the classes alone
+	CodeAnnotation                 // EINVAL: of AnnotatePolicy
+	CodeOtherInterface             // EBADE: another interface is in the place of the limited one
 )
 
 // Level is that of a line of the log.
@@ -124,7 +125,7 @@ var (
 		"mice_over_share"}
 	codeWords = []string{"", "not_attached", "no_netns", "no_group", "no_class", "locked",
 		"other_id", "other_qdisc", "leftovers", "fixed", "unshaped", "pod_fq", "host_fq", "limits_differ",
-		"classes_differ", "annotation"}
+		"classes_differ", "annotation", "other_interface"}
 	levelWords = []string{"error", "warning", "info", "debug"}
 )
 

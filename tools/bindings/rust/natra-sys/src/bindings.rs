@@ -36,7 +36,8 @@ pub const NATRA_CODE_HOST_FQ: natra_code = 12;
 pub const NATRA_CODE_LIMITS_DIFFER: natra_code = 13;
 pub const NATRA_CODE_CLASSES_DIFFER: natra_code = 14;
 pub const NATRA_CODE_ANNOTATION: natra_code = 15;
-pub const NATRA_CODE_MAX: natra_code = 16;
+pub const NATRA_CODE_OTHER_INTERFACE: natra_code = 16;
+pub const NATRA_CODE_MAX: natra_code = 17;
 pub type natra_code = ::std::os::raw::c_uint;
 extern "C" {
     pub fn natra_error(n: *const natra) -> *const ::std::os::raw::c_char;

@@ -177,6 +177,8 @@ words! {
     ClassesDiffer = NATRA_CODE_CLASSES_DIFFER,
     /// A value of an annotation is wrong.
     Annotation = NATRA_CODE_ANNOTATION,
+    /// In the place of the interface that has the limits is another one.
+    OtherInterface = NATRA_CODE_OTHER_INTERFACE,
 }
 
 /// A direction, seen from the pod.

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A process in the pod puts another interface in the place of eth0, and lets natra attach
+ * again: the limits stay where they are, and natra says so. */
+#include "one_pod.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define INNER "inner"
+/* No dummy: not every kernel has them. */
+#define DECOY "type veth peer name nobody"
+
+static uint32_t ifindex;
+
+static const enum natra_mode modes[] = {
+	NATRA_MODE_TCX_PODSIDE,
+	NATRA_MODE_CLSACT_PODSIDE,
+	NATRA_MODE_TCX_HOSTSIDE,
+	NATRA_MODE_CLSACT_HOSTSIDE,
+};
+
+static int add_direction(void)
+{
+	struct natra_policy both = policy_of(10, 20);
+
+	return KEPT(natra_configure(n, ID, &both));
+}
+
+static int upgrade(void)
+{
+	return KEPT(natra_upgrade(n, ID));
+}
+
+static int attach_with(enum natra_sli sli)
+{
+	struct natra_target target = pod_target(&pod, ID);
+	struct natra_policy policy = policy_of(10, 20);
+
+	policy.sli = sli;
+	return KEPT(natra_attach(n, &target, &policy, NULL));
+}
+
+static int attach_for_sli(void)
+{
+	return attach_with(NATRA_SLI_ON);
+}
+
+static int attach_again(void)
+{
+	return attach_with(NATRA_SLI_OFF);
+}
+
+static int give_up(void)
+{
+	struct natra_target target = pod_target(&pod, ID);
+	struct natra_policy policy = policy_of(10, 0);
+
+	return KEPT(natra_record_unshaped(n, &target, &policy, "no reason"));
+}
+
+/* The ways in which natra attaches an id anew, or says that it has no limits. */
+static int (*const causes[])(void) = {
+	add_direction, upgrade, attach_for_sli, attach_again, give_up,
+};
+
+static void attach(enum natra_mode mode)
+{
+	struct natra_target target = pod_target(&pod, ID);
+	struct natra_policy policy = policy_of(10, 0);
+
+	policy.attach_mode = mode;
+	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
+	ifindex = rig_query(n, ID).ifindex;
+	assert_int_equal(natra_check(n, ID, NULL), 0);
+}
+
+static void is_other(int r)
+{
+	assert_int_equal(r, -EBADE);
+	assert_int_equal(natra_error_code(n), NATRA_CODE_OTHER_INTERFACE);
+	says(n, "interface", ID);
+}
+
+/* Each cause is refused, and changes no program, qdisc or pin. */
+static void nothing_is_moved(const char *words)
+{
+	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
+		char *before;
+
+		if (words)
+			rig_sh("ip -n " POD " link add eth0 %s", words);
+		before = rig_state();
+		is_other(KEPT(natra_check(n, ID, NULL)));
+		is_other(causes[i]());
+		rig_same_state(before);
+		free(before);
+		if (words)
+			rig_sh("ip -n " POD " link del eth0");
+	}
+}
+
+/* Checks that a TCX program, or one on the host side, limits what comes to eth0 where it is
+ * now. */
+static void still_limits(enum natra_mode mode)
+{
+	struct natra_stats before = NATRA_INIT(before),
+			   after = NATRA_INIT(after);
+
+	if (mode == NATRA_MODE_CLSACT_PODSIDE)
+		return; /* its filters are part of a qdisc, which a move removes */
+	assert_int_equal(natra_stats(n, ID, &before), 0);
+	pod_send(&pod, 5);
+	assert_int_equal(natra_stats(n, ID, &after), 0);
+	assert_true(after.ingress.mice.packets >=
+		    before.ingress.mice.packets + 5);
+}
+
+static void each_mode(void (*test)(enum natra_mode mode))
+{
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+		if (!rig_has_tcx() && (modes[i] == NATRA_MODE_TCX_PODSIDE ||
+				       modes[i] == NATRA_MODE_TCX_HOSTSIDE))
+			continue;
+		rig_sh("ip netns add " INNER);
+		attach(modes[i]);
+		test(modes[i]);
+		rig_detach(n, ID);
+		rig_sh("ip netns del " INNER);
+		pod_remove(&pod);
+		pod = pod_make(POD);
+	}
+}
+
+static void move(void)
+{
+	rig_sh("ip -n " POD " link set eth0 netns " INNER " && ip -n " INNER
+	       " link set eth0 up");
+}
+
+static void decoy_of_moved(enum natra_mode mode)
+{
+	char words[64];
+
+	move();
+	(void)snprintf(words, sizeof(words), "index %u " DECOY, ifindex);
+	nothing_is_moved(words);
+	nothing_is_moved("index 4711 " DECOY);
+	still_limits(mode);
+}
+
+static void decoy_takes_the_index_or_the_name(void **state)
+{
+	(void)state;
+	each_mode(decoy_of_moved);
+}
+
+static void no_decoy(enum natra_mode mode)
+{
+	move();
+	nothing_is_moved(NULL);
+	still_limits(mode);
+}
+
+static void moved_interface_is_not_gone(void **state)
+{
+	(void)state;
+	each_mode(no_decoy);
+}
+
+/* The other end of the decoy, too, is where that of eth0 is, by its index. */
+static void decoy_with_peer(enum natra_mode mode)
+{
+	(void)mode;
+	move();
+	rig_sh("ip netns add third && index=$(ip -o link show " NODE_SIDE
+	       " | cut -d: -f1) && ip -n " POD
+	       " link add eth0 index %u type veth"
+	       " peer name far index $index netns third",
+	       ifindex);
+	nothing_is_moved(NULL);
+	rig_sh("ip netns del third");
+}
+
+static void decoy_has_the_same_peer_index(void **state)
+{
+	(void)state;
+	each_mode(decoy_with_peer);
+}
+
+/* Back in its namespace the interface has another index, which its links tell. */
+static void comes_back(enum natra_mode mode)
+{
+	move();
+	rig_sh("ip -n " POD " link add eth0 index %u " DECOY " && ip -n " INNER
+	       " link set eth0 netns " POD " name wan0 && ip -n " POD
+	       " link set wan0 up",
+	       ifindex);
+	if (mode != NATRA_MODE_TCX_PODSIDE) {
+		is_other(upgrade());
+		is_other(attach_again());
+		return;
+	}
+	assert_int_equal(KEPT(natra_check(n, ID, NULL)), 0);
+	assert_true(rig_query(n, ID).ifindex != ifindex);
+	assert_int_equal(add_direction(), 0);
+	assert_int_equal(attach_for_sli(), 0);
+	assert_int_equal(KEPT(natra_check(n, ID, NULL)), 0);
+	rig_sh("ip netns exec " POD " bpftool net show dev wan0 |"
+	       " grep -c natra_ | grep -qx 2");
+	rig_sh("! ip netns exec " POD
+	       " bpftool net show dev eth0 | grep natra_");
+	still_limits(mode);
+}
+
+static void other_index_is_followed(void **state)
+{
+	(void)state;
+	each_mode(comes_back);
+}
+
+/* A filter that somebody has removed is put back on the same port only. */
+static void filter_is_put_back(void **state)
+{
+	(void)state;
+	attach(NATRA_MODE_CLSACT_PODSIDE);
+	rig_sh("tc -n " POD " qdisc del dev eth0 clsact");
+	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EBADE);
+	assert_int_equal(natra_error_code(n), NATRA_CODE_NONE);
+	assert_int_equal(add_direction(), 0);
+	assert_int_equal(KEPT(natra_check(n, ID, NULL)), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		POD_CASE(decoy_takes_the_index_or_the_name),
+		POD_CASE(moved_interface_is_not_gone),
+		POD_CASE(decoy_has_the_same_peer_index),
+		POD_CASE(other_index_is_followed),
+		POD_CASE(filter_is_put_back),
+	};
+
+	rig_enter();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
