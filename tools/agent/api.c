@@ -228,6 +228,10 @@ static void set_options(const struct api *api, struct api_request *request,
 	if (api->options->ca_file[0])
 		(void)curl_easy_setopt(easy, CURLOPT_CAINFO,
 				       api->options->ca_file);
+#if LIBCURL_VERSION_NUM >= 0x075700
+	/* libcurl would keep what it has read of the file for a day. */
+	(void)curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, 0L);
+#endif
 	if (request->body)
 		(void)curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request->body);
 }

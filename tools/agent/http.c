@@ -272,6 +272,13 @@ static struct http_connection *find_free(struct http *http)
 	return oldest;
 }
 
+/* Without a free descriptor, the client that waits would be an event for ever. */
+static void pause_listener(struct http *http)
+{
+	(void)loop_change(http->loop, &http->listener, 0);
+	timer_set(&http->sweep, SWEEP_MS);
+}
+
 static void listener_ready(void *arg, uint32_t events)
 {
 	struct http *http = arg;
@@ -280,8 +287,11 @@ static void listener_ready(void *arg, uint32_t events)
 	struct http_connection *c;
 
 	(void)events;
-	if (fd < 0)
+	if (fd < 0) {
+		if (errno != EAGAIN && errno != ECONNABORTED)
+			pause_listener(http);
 		return;
+	}
 	c = find_free(http);
 	c->http = http;
 	c->since_ms = clock_ms();
@@ -303,6 +313,7 @@ static void sweep(void *arg)
 	uint64_t now_ms = clock_ms();
 	bool is_needed = false;
 
+	(void)loop_change(http->loop, &http->listener, EPOLLIN);
 	for (size_t i = 0; i < HTTP_CONNECTIONS_MAX; i++) {
 		struct http_connection *c = &http->connections[i];
 
