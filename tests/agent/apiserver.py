@@ -66,10 +66,10 @@ class ApiServer:
         with self.lock:
             self.version += 1
             kind = "MODIFIED" if name in self.pods else "ADDED"
-            self.pods[name] = {"kind": "PartialObjectMetadata", "metadata": dict(
-                name=f"pod-{name}", namespace="shop", uid=f"uid-{name}",
-                resourceVersion=str(self.version),
-                annotations=annotations, **more)}
+            self.pods[name] = {"kind": "PartialObjectMetadata", "metadata": {
+                "name": f"pod-{name}", "namespace": "shop", "uid": f"uid-{name}",
+                "resourceVersion": str(self.version),
+                "annotations": annotations, **more}}
             self.tell(kind, self.pods[name])
 
     def delete(self, name):

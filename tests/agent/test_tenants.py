@@ -119,6 +119,26 @@ class Tenants(Case):
         self.until("b", (100000000, 0))
         self.assertEqual(self.node.limits("a"), (10000000, 0))
 
+    def test_many_namespaces(self):
+        """Nor does a tenant with many namespaces keep others from their first Event."""
+        self.start()
+        for n in range(80):
+            self.bad(f"a{n}", f"space-{n % 8}")
+        self.agent.wait("bad-a79'")
+        self.bad("b", "other")
+        wait_until(lambda: self.events_of("b"), self.agent.log)
+        time.sleep(0.5)
+        self.assertEqual(len(self.api.events), 61)
+
+    def bad(self, name, namespace):
+        """A pod with a wrong value, of another namespace than the other pods."""
+        path = self.node.pod(name, None, PLUGINS, {IN: f"bad-{name}"})
+        with open(path) as f:
+            text = f.read()
+        with open(path, "w") as f:
+            f.write(text.replace('"shop"', f'"{namespace}"'))
+        self.api.put(name, {IN: f"bad-{name}"}, namespace=namespace)
+
 
 if __name__ == "__main__":
     if not has_live():

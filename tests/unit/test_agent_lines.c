@@ -62,8 +62,8 @@ static void test_end_of_walk(void **state)
 	lines_reset(&lines);
 }
 
-/* A line that is too long is left out, whatever parts it comes in, and the next
- * one is read. */
+/* Of a line that is too long there is the beginning, whatever parts it comes in, and the next
+ * one is whole. */
 static void test_too_long(void **state)
 {
 	static const size_t parts[] = {1000, 65536, LINES_MAX, LINES_MAX + 1};
@@ -80,9 +80,11 @@ static void test_too_long(void **state)
 		for (; at <= LINES_MAX; at += parts[i])
 			assert_int_equal(
 				lines_add(&lines, x, parts[i], take, &got), 0);
+		assert_true(lines.is_cut);
 		assert_int_equal(lines_add(&lines, "x\nnext\n", 7, take, &got),
 				 0);
-		assert_int_equal(lines.dropped, 1);
+		assert_false(lines.is_cut);
+		assert_in_range(got.longest, 1000, LINES_HEAD);
 		assert_string_equal(got.text, "next|");
 		lines_reset(&lines);
 	}

@@ -237,11 +237,9 @@ static void done(void *arg, enum work_end end)
 
 void edits_add(struct edits_queue *q, const struct podevent *event)
 {
-	cJSON *relevant = podevent_relevant(event->annotations);
-	char *text = cJSON_PrintUnformatted(relevant);
+	char *text = cJSON_PrintUnformatted(event->annotations);
 	struct edit *edit;
 
-	cJSON_Delete(relevant);
 	if (is_seen(q, event->uid, text)) {
 		free(text);
 		return;

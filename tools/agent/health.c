@@ -55,6 +55,16 @@ void health_fail(struct health *health, enum part part,
 	log_line(health->log, level, why, &words);
 }
 
+void health_note(struct health *health, enum part part, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(health->parts[part].note,
+			sizeof(health->parts[part].note), format, args);
+	va_end(args);
+}
+
 bool health_is_ready(const struct health *health)
 {
 	for (int part = 0; part < PART_MAX; part++) {
@@ -89,6 +99,8 @@ int health_answer(const struct health *health, const char *path, FILE *body)
 			fputs(": ", body);
 			show_text(body, health->parts[part].why);
 		}
+		if (health->parts[part].note[0])
+			fprintf(body, ": %s", health->parts[part].note);
 		fputc('\n', body);
 	}
 	fputs(health_is_ready(health) ? "ready\n" : "not ready\n", body);

@@ -23,8 +23,13 @@ struct health {
 		bool is_on; /* the agent has this to do */
 		bool is_ready;
 		char why[256]; /* why it is not; "" before it is known */
+		char note[64]; /* of single pods; "": none */
 	} parts[PART_MAX];
 	uint64_t refused_edits; /* since the start */
+	/* What of pods could not be read: events since the agent began, and files of libcni's
+	 * cache at the last look. */
+	uint64_t unreadable_events;
+	size_t unreadable_results;
 };
 
 void health_init(struct health *health, struct log *log);
@@ -35,6 +40,11 @@ void health_ready(struct health *health, enum part part);
 __attribute__((format(printf, 4, 5))) void
 health_fail(struct health *health, enum part part, enum natra_log_level level,
 	    const char *format, ...);
+
+/* Says what of single pods is wrong, or "", in the answer only: what one tenant can cause must
+ * not make the node unready. */
+__attribute__((format(printf, 3, 4))) void
+health_note(struct health *health, enum part part, const char *format, ...);
 
 /* Returns whether a pod that starts now gets its limits. The API server is not
  * needed for that. */

@@ -7,15 +7,26 @@
 
 #define SIZE_MIN 16384
 
+/* Leaves the beginning of a line that is too long. */
+static void cut(struct lines *lines)
+{
+	lines->is_cut = true;
+	if (lines->len <= LINES_HEAD)
+		return;
+	lines->len = LINES_HEAD;
+	lines->size = LINES_HEAD + 1;
+	lines->text = memory_grow(lines->text, lines->size);
+	lines->text[lines->len] = '\0';
+}
+
 static void keep(struct lines *lines, const char *bytes, size_t len)
 {
-	if (lines->is_skipping)
+	const bool is_too_long = lines->len + len > LINES_MAX;
+
+	if (lines->is_cut)
 		return;
-	if (lines->len + len > LINES_MAX) {
-		lines->dropped++;
-		lines->is_skipping = 1;
-		return;
-	}
+	if (is_too_long && len > LINES_HEAD)
+		len = LINES_HEAD;
 	if (lines->len + len + 1 > lines->size) {
 		lines->size = 2 * (lines->len + len) + SIZE_MIN;
 		lines->text = memory_grow(lines->text, lines->size);
@@ -23,17 +34,17 @@ static void keep(struct lines *lines, const char *bytes, size_t len)
 	memcpy(lines->text + lines->len, bytes, len);
 	lines->len += len;
 	lines->text[lines->len] = '\0';
+	if (is_too_long)
+		cut(lines);
 }
 
 static int finish(struct lines *lines, lines_fn fn, void *arg)
 {
-	int r = 0;
-
 	/* An empty line says nothing. */
-	if (!lines->is_skipping && lines->len)
-		r = fn(arg, lines->text);
+	int r = lines->len ? fn(arg, lines->text) : 0;
+
 	lines->len = 0;
-	lines->is_skipping = 0;
+	lines->is_cut = false;
 	/* A long line is rare. */
 	if (lines->size > 4 * SIZE_MIN) {
 		free(lines->text);

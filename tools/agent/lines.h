@@ -3,21 +3,23 @@
 #ifndef NATRA_AGENT_LINES_H
 #define NATRA_AGENT_LINES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* As much as the plugin reads. The API server takes no object over 1.5 MiB, in which Go's
  * JSON writes some characters in six bytes. */
-#define LINES_MAX (16 * 1024 * 1024)
+#define LINES_MAX  (16 * 1024 * 1024)
+/* What is left of a longer one; where it begins, an event names its pod. */
+#define LINES_HEAD 65536
 
 struct lines {
 	char *text;
 	size_t len, size;
-	size_t dropped; /* how many lines were too long */
-	int is_skipping;
+	bool is_cut; /* the line is too long */
 };
 
-/* Receives a line without its end, with a terminator, which it may change. What it
- * returns ends the walk if it is not 0. */
+/* Receives a line without its end, with a terminator, which it may change; of a line for
+ * which `is_cut` is set, the beginning. What it returns ends the walk if it is not 0. */
 typedef int (*lines_fn)(void *arg, char *line);
 
 /* Adds bytes and calls fn for each line that is complete. Returns 0 or what fn

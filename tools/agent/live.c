@@ -32,16 +32,28 @@ static void refused(void *arg, const struct edit *edit, const char *message)
 	reporter_add(&live->reporter, edit, message);
 }
 
+static void unreadable(void *arg, const struct podevent *event, const char *why)
+{
+	struct live *live = arg;
+	cleanup_text char *message =
+		text_format("natra-agent cannot read the pod's event: %s", why);
+
+	reporter_add(&live->reporter,
+		     &(struct edit){.uid = (char *)event->uid,
+				    .namespace = (char *)event->namespace,
+				    .name = (char *)event->name},
+		     message);
+}
+
 static int open_parts(struct live *live, struct workers *workers)
 {
 	int r = api_open(&live->api, workers->loop, &live->api_options);
 
 	if (r == 0)
 		r = edits_open(&live->edits, workers);
-	if (r < 0)
-		return r;
-	reporter_open(&live->reporter);
-	return podwatch_open(&live->watch);
+	if (r == 0)
+		r = reporter_open(&live->reporter);
+	return r < 0 ? r : podwatch_open(&live->watch);
 }
 
 int live_open(struct live **ret, const struct live_options *options,
@@ -65,6 +77,7 @@ int live_open(struct live **ret, const struct live_options *options,
 	live->watch.node = options->node;
 	live->watch.silence_ms = options->silence_ms;
 	live->watch.seen = seen;
+	live->watch.unreadable = unreadable;
 	live->watch.arg = live;
 	r = open_parts(live, workers);
 	if (r < 0)

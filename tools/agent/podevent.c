@@ -41,90 +41,138 @@ static enum podevent_type type_of(const char *name)
 		return PODEVENT_BOOKMARK;
 	if (strcmp(name, "ERROR") == 0)
 		return PODEVENT_ERROR;
-	return name[0] ? PODEVENT_OTHER : PODEVENT_GARBAGE;
+	return name[0] ? PODEVENT_OTHER : PODEVENT_UNREADABLE;
 }
 
-static void fill(struct podevent *e)
+/* Returns a copy of an annotation's value, or of the beginning of one that is too long to be
+ * valid, which says so to whoever reads the error. */
+static cJSON *copy_value(const struct json_member *member)
 {
-	const cJSON *object = json_get_exact(e->json, "object");
-	const cJSON *meta = json_get_exact(object, "metadata");
-	const cJSON *code = json_get_exact(object, "code");
+	char shown[SHOWN_MAX + sizeof("...")];
+	cJSON *value = cJSON_ParseWithLength(member->value, member->len);
+	const char *text = json_text(value);
 
-	e->type = type_of(text_at(e->json, "type"));
-	e->message = text_at(object, "message");
-	if (e->type == PODEVENT_ERROR) {
-		if (cJSON_IsNumber(code) && code->valueint == CODE_GONE)
-			e->type = PODEVENT_EXPIRED;
-		return;
+	if (!text || strlen(text) <= VALUE_MAX)
+		return value;
+	(void)snprintf(shown, sizeof(shown), "%.*s...", SHOWN_MAX, text);
+	cJSON_Delete(value);
+	return cJSON_CreateString(shown);
+}
+
+/* Whether natra does not know the name, so that only the name of a group can need it. */
+static bool is_of_group(const char *name)
+{
+	return !policy_annotation(name);
+}
+
+/* Whether the name of a group may have this value of an annotation that natra does not know. */
+static bool fits_group(const char *name, const cJSON *value)
+{
+	return strlen(name) <= NATRA_NAME_MAX &&
+	       (!json_text(value) ||
+		strlen(json_text(value)) <= NATRA_GROUP_NAME_MAX);
+}
+
+/* Returns an object of those annotations on which limits depend. A tenant may write 100 000
+ * others, so they are read one by one. */
+static cJSON *read_annotations(const char *text)
+{
+	cJSON *kept = cJSON_CreateObject();
+	struct json_member member;
+	int others = 0;
+
+	while (text && json_next(&text, &member)) {
+		cleanup_json cJSON *key =
+			cJSON_ParseWithLength(member.key, member.key_len);
+		const char *name = json_text(key);
+		cJSON *value;
+
+		if (!name || !wish_follows(name))
+			continue;
+		if (is_of_group(name) && ++others > OTHERS_MAX)
+			continue;
+		value = copy_value(&member);
+		if (is_of_group(name) && !fits_group(name, value))
+			cJSON_Delete(value);
+		else
+			cJSON_AddItemToObject(kept, name, value);
 	}
-	e->version = text_at(meta, "resourceVersion");
-	e->namespace = text_at(meta, "namespace");
-	e->name = text_at(meta, "name");
-	e->uid = text_at(meta, "uid");
-	e->annotations = json_get_exact(meta, "annotations");
-	if (!cJSON_IsObject(e->annotations))
-		e->annotations = NULL;
-	if (!e->version[0] ||
-	    (e->type != PODEVENT_BOOKMARK && e->type != PODEVENT_OTHER &&
-	     (!e->uid[0] || !e->name[0] || !e->namespace[0])))
-		e->type = PODEVENT_GARBAGE;
+	return kept;
+}
+
+static const char *find(const char *text, const char *key)
+{
+	size_t len;
+
+	return text ? json_find_text(text, key, &len) : NULL;
+}
+
+static cJSON *pick(const char *text, const char *const *keys)
+{
+	return json_pick(text ? text : "", keys);
+}
+
+static void fill(struct podevent *e, const char *line)
+{
+	static const char *const of_meta[] = {"resourceVersion", "namespace",
+					      "name", "uid", NULL};
+	static const char *const of_object[] = {"message", "code", NULL};
+	static const char *const of_line[] = {"type", NULL};
+	const char *object = find(line, "object");
+	const char *meta = find(object, "metadata");
+	const cJSON *code;
+
+	e->json = pick(line, of_line);
+	e->status = pick(object, of_object);
+	e->meta = pick(meta, of_meta);
+	e->type = type_of(text_at(e->json, "type"));
+	e->message = text_at(e->status, "message");
+	e->version = text_at(e->meta, "resourceVersion");
+	e->namespace = text_at(e->meta, "namespace");
+	e->name = text_at(e->meta, "name");
+	e->uid = text_at(e->meta, "uid");
+	code = json_get_exact(e->status, "code");
+	if (e->type == PODEVENT_ERROR && cJSON_IsNumber(code) &&
+	    code->valueint == CODE_GONE)
+		e->type = PODEVENT_EXPIRED;
+	if (e->type == PODEVENT_PRESENT)
+		e->annotations = read_annotations(find(meta, "annotations"));
+}
+
+/* Returns whether what is needed of it was read. */
+static bool is_complete(const struct podevent *e)
+{
+	switch (e->type) {
+	case PODEVENT_PRESENT:
+	case PODEVENT_GONE:
+		return e->version[0] && e->uid[0] && e->name[0] &&
+		       e->namespace[0];
+	case PODEVENT_BOOKMARK:
+	case PODEVENT_OTHER:
+		return e->version[0];
+	default:
+		return true;
+	}
 }
 
 void podevent_read(struct podevent *ret, const char *line)
 {
 	size_t at;
 
-	*ret = (struct podevent){.type = PODEVENT_GARBAGE, .message = ""};
+	*ret = (struct podevent){.type = PODEVENT_GARBAGE};
+	fill(ret, line);
 	if (!json_check(line, strlen(line), &at))
-		return;
-	ret->json = cJSON_Parse(line);
-	if (cJSON_IsObject(ret->json))
-		fill(ret);
+		ret->type = PODEVENT_GARBAGE;
+	else if (!is_complete(ret))
+		ret->type = PODEVENT_UNREADABLE;
 }
 
 void podevent_free(struct podevent *event)
 {
 	json_freep(&event->json);
-}
-
-/* Returns a copy of an annotation's value, or of the beginning of one that is too long to be
- * valid, which says so to whoever reads the error. */
-static cJSON *copy_value(const cJSON *item)
-{
-	const char *text = json_text(item);
-	char shown[SHOWN_MAX + sizeof("...")];
-
-	if (!text || strlen(text) <= VALUE_MAX)
-		return cJSON_Duplicate(item, true);
-	(void)snprintf(shown, sizeof(shown), "%.*s...", SHOWN_MAX, text);
-	return cJSON_CreateString(shown);
-}
-
-/* Whether natra does not know the name, so that only the name of a group can need it. */
-static bool is_of_group(const cJSON *item)
-{
-	return !policy_annotation(item->string);
-}
-
-cJSON *podevent_relevant(const cJSON *annotations)
-{
-	cJSON *copy = cJSON_CreateObject();
-	const cJSON *item;
-	int others = 0;
-
-	cJSON_ArrayForEach(item, annotations)
-	{
-		if (!wish_follows(item->string))
-			continue;
-		if (is_of_group(item) &&
-		    (++others > OTHERS_MAX ||
-		     strlen(item->string) > NATRA_NAME_MAX ||
-		     (json_text(item) &&
-		      strlen(json_text(item)) > NATRA_GROUP_NAME_MAX)))
-			continue;
-		cJSON_AddItemToObject(copy, item->string, copy_value(item));
-	}
-	return copy;
+	json_freep(&event->status);
+	json_freep(&event->meta);
+	json_freep(&event->annotations);
 }
 
 /* FNV-1a. */

@@ -8,7 +8,8 @@
 #include <cjson/cJSON.h>
 
 enum podevent_type {
-	PODEVENT_GARBAGE,
+	PODEVENT_GARBAGE, /* it is not JSON, so that bytes are missing */
+	PODEVENT_UNREADABLE, /* it lacks what an event has, or that has other types */
 	PODEVENT_PRESENT, /* the pod is new, or has changed */
 	PODEVENT_GONE,
 	PODEVENT_BOOKMARK, /* only `version` is set */
@@ -17,23 +18,21 @@ enum podevent_type {
 	PODEVENT_OTHER,    /* of a kind that is not known yet */
 };
 
-/* The texts point into `json`. */
+/* The texts point into the objects, which have what natra needs of the line. A text that is
+ * not there, or is none, is ""; also of an event that cannot be read they say what it says. */
 struct podevent {
 	enum podevent_type type;
-	cJSON *json;
+	cJSON *json, *status, *meta;
 	const char *version; /* the resourceVersion */
 	const char *namespace, *name, *uid;
-	const cJSON *annotations; /* NULL: it has none */
+	cJSON *annotations; /* of a pod that is present: those on which limits depend */
 	const char *message;
 };
 
-/* podevent_free is always needed. */
+/* Reads a line, of which the end may be missing. podevent_free is always needed. */
 void podevent_read(struct podevent *ret, const char *line);
 void podevent_free(struct podevent *event);
 
-/* Returns a copy of those annotations on which limits depend, which the caller
- * frees: an object that may be empty. */
-cJSON *podevent_relevant(const cJSON *annotations);
 /* Returns a hash of the text. */
 uint64_t podevent_hash(const char *text);
 

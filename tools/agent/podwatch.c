@@ -9,12 +9,14 @@
 #include "../common/text.h"
 
 /* The server ends a watch after this time; the token is read again then. */
-#define WATCH_S       290
-#define WATCH_MAX_MS  330000L
-#define ANSWER_MAX_MS 15000
-#define LOOK_MS       500
+#define WATCH_S        290
+#define WATCH_MAX_MS   330000L
+#define ANSWER_MAX_MS  15000
+#define LOOK_MS        500
 /* A watch that has lasted this long does not count as failed. */
-#define LIFE_MS       5000
+#define LIFE_MS        5000
+/* A node has fewer pods: a server that sends more than this speaks of something else. */
+#define UNREADABLE_MAX 1000
 
 static void begin(struct podwatch *w);
 
@@ -61,6 +63,45 @@ static bool take_version(struct podwatch *w, const char *version)
 	return true;
 }
 
+/* Says which event cannot be read; of many at once the rest is only counted. */
+static void say_unreadable(struct podwatch *w, const struct podevent *event,
+			   const char *why)
+{
+	struct log_words words = {0};
+	const uint64_t now_ms = clock_ms();
+
+	w->health->unreadable_events++;
+	health_note(w->health, PART_API, "%" PRIu64 " events could not be read",
+		    w->health->unreadable_events);
+	if (budget_wait_ms(&w->said, now_ms))
+		return;
+	budget_take(&w->said, now_ms);
+	log_add(&words, "namespace", event->namespace);
+	log_add(&words, "pod", event->name);
+	log_add(&words, "error", why);
+	log_line(w->log, NATRA_LOG_ERROR,
+		 "an event of the API server cannot be read", &words);
+}
+
+/* Goes on behind an event that cannot be read. */
+static int skip(struct podwatch *w, const struct podevent *event,
+		const char *why)
+{
+	say_unreadable(w, event, why);
+	if (event->uid[0] && event->name[0] && event->namespace[0])
+		w->unreadable(w->arg, event, why);
+	/* What is torn, perhaps by what lies between, may come whole the next time. */
+	if (event->type == PODEVENT_GARBAGE && !w->lines.is_cut &&
+	    !w->is_torn) {
+		w->is_torn = true;
+		timer_set(&w->resync,
+			  backoff_next_ms(&w->resyncs, random_number()));
+	}
+	return ++w->unreadable_count > UNREADABLE_MAX
+		       ? refuse_line(w, "the answer is no watch of pods")
+		       : 0;
+}
+
 static int take(struct podwatch *w, const struct podevent *event)
 {
 	switch (event->type) {
@@ -73,8 +114,11 @@ static int take(struct podwatch *w, const struct podevent *event)
 		return refuse_line(w, event->message[0] ? event->message
 							: "an error event");
 	case PODEVENT_GARBAGE:
-		w->version[0] = '\0';
-		return refuse_line(w, "the answer is not an event");
+		return skip(w, event,
+			    w->lines.is_cut ? "it is over 16 MiB"
+					    : "it is not JSON");
+	case PODEVENT_UNREADABLE:
+		return skip(w, event, "it is not as Kubernetes writes it");
 	case PODEVENT_PRESENT:
 	case PODEVENT_GONE:
 	case PODEVENT_BOOKMARK:
@@ -82,8 +126,7 @@ static int take(struct podwatch *w, const struct podevent *event)
 		break;
 	}
 	if (!take_version(w, event->version))
-		return refuse_line(w, "an event has an invalid version");
-	backoff_reset(&w->backoff);
+		return skip(w, event, "its resourceVersion is invalid");
 	health_ready(w->health, PART_API);
 	if (event->type == PODEVENT_PRESENT || event->type == PODEVENT_GONE)
 		w->seen(w->arg, event);
@@ -104,15 +147,9 @@ static int line(void *arg, char *text)
 static int data(void *arg, const char *bytes, size_t len)
 {
 	struct podwatch *w = arg;
-	size_t dropped = w->lines.dropped;
-	int r = lines_add(&w->lines, bytes, len, line, w);
 
 	w->heard_ms = clock_ms();
-	if (w->lines.dropped > dropped)
-		log_write(w->log, NATRA_LOG_WARN,
-			  "the API server: an event over %d bytes is ignored",
-			  LINES_MAX);
-	return r;
+	return lines_add(&w->lines, bytes, len, line, w);
 }
 
 static void done(void *arg, long status, const char *error)
@@ -120,13 +157,16 @@ static void done(void *arg, long status, const char *error)
 	struct podwatch *w = arg;
 	char why[64];
 
-	if (status == 200 && !w->why[0] &&
-	    clock_ms() - w->since_ms >= LIFE_MS) {
+	if (status == 200 && clock_ms() - w->since_ms >= LIFE_MS) {
+		backoff_reset(&w->backoff);
+		if (!w->unreadable_count)
+			backoff_reset(&w->resyncs);
 		/* The watch's time is over, or the server is restarted: the other
 		 * nodes' watches have ended, too. */
-		backoff_reset(&w->backoff);
-		try_again(w, random_number() % 1000);
-		return;
+		if (!w->why[0]) {
+			try_again(w, random_number() % 1000);
+			return;
+		}
 	}
 	if (status == 410)
 		w->version[0] = '\0';
@@ -134,10 +174,23 @@ static void done(void *arg, long status, const char *error)
 		failed(w, w->why);
 	} else if (error[0] && status <= 200) {
 		failed(w, error);
+	} else if (w->unreadable_count) {
+		failed(w, "the answer is not an event");
 	} else {
 		(void)snprintf(why, sizeof(why), "answers %ld", status);
 		failed(w, status == 200 ? "ends the watch at once" : why);
 	}
+}
+
+static void begin_anew(void *arg)
+{
+	struct podwatch *w = arg;
+
+	if (!w->request.easy)
+		return;
+	api_cancel(w->api, &w->request);
+	lines_reset(&w->lines);
+	begin(w);
 }
 
 /* A server that hangs, or a connection that a firewall has forgotten, sends nothing
@@ -159,9 +212,7 @@ static void look_for_silence(struct podwatch *w)
 		  "the API server: silent for %" PRIu64
 		  " s; the watch begins anew",
 		  silent_ms / 1000);
-	api_cancel(w->api, &w->request);
-	lines_reset(&w->lines);
-	begin(w);
+	begin_anew(w);
 }
 
 /* An answer without a pod has no data, so this looks for its status. */
@@ -190,17 +241,27 @@ static void time_over(void *arg)
 		begin(w);
 }
 
+static char *make_path(const struct podwatch *w)
+{
+	return text_format("/api/v1/pods?watch=true&allowWatchBookmarks=%s"
+			   "&timeoutSeconds=%d&resourceVersion=%s"
+			   "&fieldSelector=spec.nodeName%%3D%s",
+			   w->is_plain ? "false" : "true", WATCH_S,
+			   w->version[0] ? w->version : "0", w->node);
+}
+
 static void begin(struct podwatch *w)
 {
-	cleanup_text char *path =
-		text_format("/api/v1/pods?watch=true&allowWatchBookmarks=%s"
-			    "&timeoutSeconds=%d&resourceVersion=%s"
-			    "&fieldSelector=spec.nodeName%%3D%s",
-			    w->is_plain ? "false" : "true", WATCH_S,
-			    w->version[0] ? w->version : "0", w->node);
+	cleanup_text char *path = NULL;
 	int r;
 
+	if (w->is_torn)
+		w->version[0] = '\0';
+	path = make_path(w);
 	w->why[0] = '\0';
+	w->unreadable_count = 0;
+	w->is_torn = false;
+	timer_stop(&w->resync);
 	w->since_ms = w->heard_ms = clock_ms();
 	r = api_start(w->api, &w->request, path, NULL, WATCH_MAX_MS);
 	if (r < 0) {
@@ -217,8 +278,11 @@ int podwatch_open(struct podwatch *w)
 {
 	int r = timer_open(&w->timer, w->api->loop, time_over, w);
 
+	if (r == 0)
+		r = timer_open(&w->resync, w->api->loop, begin_anew, w);
 	if (r < 0)
 		return r;
+	w->said = (struct budget){.times = 20, .period_ms = 60000};
 	w->request.data = data;
 	w->request.done = done;
 	w->request.arg = w;
@@ -236,9 +300,10 @@ void podwatch_begin(struct podwatch *w)
 
 void podwatch_close(struct podwatch *w)
 {
-	if (!w->api || !w->timer.expired)
+	if (!w->api || !w->resync.expired)
 		return;
 	api_cancel(w->api, &w->request);
 	timer_close(&w->timer, w->api->loop);
+	timer_close(&w->resync, w->api->loop);
 	lines_reset(&w->lines);
 }

@@ -3,7 +3,9 @@
  * Watches this node's pods at the API server. The watch begins at "any" version, so the
  * server first reports all existing pods one by one, and the agent need not hold a
  * list. When the watch breaks, it resumes from the last version that it has seen; when
- * the server has forgotten that version, it begins anew.
+ * the server has forgotten that version, it begins anew. An event that cannot be read keeps
+ * nobody from those behind it: it is left out, and if bytes of it are missing the watch begins
+ * anew a moment later.
  */
 #ifndef NATRA_AGENT_PODWATCH_H
 #define NATRA_AGENT_PODWATCH_H
@@ -12,6 +14,7 @@
 
 #include "api.h"
 #include "backoff.h"
+#include "budget.h"
 #include "health.h"
 #include "lines.h"
 #include "podevent.h"
@@ -25,6 +28,9 @@ struct podwatch {
 	const char *node;
 	uint64_t silence_ms; /* after a silence this long it begins anew */
 	void (*seen)(void *arg, const struct podevent *event);
+	/* Is called for an event that cannot be read but names its pod. */
+	void (*unreadable)(void *arg, const struct podevent *event,
+			   const char *why);
 	void *arg;
 	struct api_request request;
 	struct lines lines;
@@ -32,6 +38,11 @@ struct podwatch {
 	struct timer timer; /* to begin again, or to look whether it is alive */
 	uint64_t since_ms;
 	uint64_t heard_ms; /* when the server has sent something, or it began */
+	size_t unreadable_count; /* events since it began */
+	bool is_torn; /* bytes of an event were missing, so that `resync` is set */
+	struct timer resync;
+	struct backoff resyncs;
+	struct budget said; /* events in the log that could not be read */
 	char version[PODWATCH_VERSION_MAX]; /* "": begin anew */
 	/* The server has refused to begin with bookmarks: it needs an etcd that reports
 	 * its progress for the two together. */

@@ -12,12 +12,13 @@
 #define NAME        "natra-agent"
 #define REASON      "BandwidthNotChanged"
 
-/* A node, a namespace and a pod send at most this many Events in a minute, so that no tenant
- * uses up what others need. */
+/* A pod, a namespace and a node send at most this many Events in a minute. A namespace that has
+ * sent none yet may go past the node's number, so that no tenant uses up what others need,
+ * however many namespaces he has. */
 #define PERIOD_MS     60000
-#define NAMESPACE_MAX 16
 #define POD_MAX       8
-static const struct budget bound = {.times = 60, .period_ms = PERIOD_MS};
+#define NAMESPACE_MAX 16
+#define NODE_MAX      60
 
 static void add_object(cJSON *event, const struct edit *edit)
 {
@@ -75,8 +76,9 @@ static void remove_first(struct reporter *r)
 	r->len--;
 }
 
-static void send_first(struct reporter *r)
+static void send_first(void *arg)
 {
+	struct reporter *r = arg;
 	int error;
 
 	if (!r->len || r->request.easy)
@@ -100,40 +102,37 @@ static void done(void *arg, long status, const char *error)
 	send_first(r);
 }
 
-void reporter_open(struct reporter *r)
+int reporter_open(struct reporter *r)
 {
-	r->budget = bound;
 	r->request.done = done;
 	r->request.arg = r;
+	return timer_open(&r->soon, r->api->loop, send_first, r);
 }
 
-/* Returns the share that has this name, which is new if there was none. */
-static struct reporter_share *share_of(struct reporter_share *shares,
-				       const char *name, uint64_t now_ms)
-{
-	const uint64_t key = podevent_hash(name);
-	struct reporter_share *share = &shares[key % REPORTER_SHARES];
-
-	if (share->key != key || now_ms - share->since_ms >= PERIOD_MS)
-		*share =
-			(struct reporter_share){.key = key, .since_ms = now_ms};
-	return share;
-}
-
-/* Returns whether the Event may be sent now, and counts it. */
+/* Returns whether the Event may be sent now, and notes it. */
 static bool take_budget(struct reporter *r, const struct edit *edit)
 {
 	const uint64_t now_ms = clock_ms();
-	struct reporter_share *pod = share_of(r->pods, edit->uid, now_ms);
-	struct reporter_share *space =
-		share_of(r->namespaces, edit->namespace, now_ms);
+	const uint64_t pod = podevent_hash(edit->uid);
+	const uint64_t space = podevent_hash(edit->namespace);
+	size_t of_pod = 0, of_space = 0, of_node = 0;
+	struct reporter_sent *oldest = &r->sent[0];
 
-	if (pod->count == POD_MAX || space->count == NAMESPACE_MAX ||
-	    budget_wait_ms(&r->budget, now_ms))
+	for (size_t i = 0; i < REPORTER_SENT_MAX; i++) {
+		struct reporter_sent *sent = &r->sent[i];
+
+		if (sent->at_ms < oldest->at_ms)
+			oldest = sent;
+		if (!sent->at_ms || now_ms - sent->at_ms >= PERIOD_MS)
+			continue;
+		of_node++;
+		of_pod += sent->pod == pod;
+		of_space += sent->space == space;
+	}
+	if (of_pod >= POD_MAX || of_space >= NAMESPACE_MAX ||
+	    (of_space && of_node >= NODE_MAX) || of_node == REPORTER_SENT_MAX)
 		return false;
-	pod->count++;
-	space->count++;
-	budget_take(&r->budget, now_ms);
+	*oldest = (struct reporter_sent){pod, space, now_ms};
 	return true;
 }
 
@@ -152,13 +151,15 @@ void reporter_add(struct reporter *r, const struct edit *edit,
 		text_format("/api/v1/namespaces/%s/events", edit->namespace);
 	r->queue[last].body = make_body(r, edit, message);
 	r->len++;
-	send_first(r);
+	/* The caller may be inside of libcurl, which starts no request there. */
+	timer_set(&r->soon, 0);
 }
 
 void reporter_close(struct reporter *r)
 {
-	if (!r->api)
+	if (!r->soon.expired)
 		return;
+	timer_close(&r->soon, r->api->loop);
 	api_cancel(r->api, &r->request);
 	while (r->len)
 		remove_first(r);

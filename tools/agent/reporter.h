@@ -5,18 +5,16 @@
 
 #include "../common/log.h"
 #include "api.h"
-#include "budget.h"
 #include "edits_job.h"
 
 #define REPORTER_QUEUE_MAX 64
-/* How many pods and namespaces are counted at once. Of two that have the same place, which
- * follows from a hash, the later one begins anew: the budget of the node bounds that. */
-#define REPORTER_SHARES    256
+/* More than a kubelet's pods, each of which may be the first of its namespace. */
+#define REPORTER_SENT_MAX  256
 
-/* What one pod or namespace has sent since a time. */
-struct reporter_share {
-	uint64_t key, since_ms;
-	size_t count;
+/* An Event of the last minute. */
+struct reporter_sent {
+	uint64_t pod, space; /* hashes */
+	uint64_t at_ms;      /* 0: there is none */
 };
 
 struct reporter {
@@ -24,9 +22,8 @@ struct reporter {
 	struct log *log;
 	const char *node;
 	struct api_request request;
-	struct budget budget;
-	struct reporter_share pods[REPORTER_SHARES];
-	struct reporter_share namespaces[REPORTER_SHARES];
+	struct timer soon;
+	struct reporter_sent sent[REPORTER_SENT_MAX];
 	/* A ring of what waits. */
 	struct {
 		char *path, *body;
@@ -34,8 +31,8 @@ struct reporter {
 	size_t first, len;
 };
 
-/* The members api to node are set by the caller. */
-void reporter_open(struct reporter *r);
+/* The members api to node are set by the caller. Returns 0 or -errno. */
+int reporter_open(struct reporter *r);
 /* Queues an Event. If there are too many at once, of a pod, a namespace or the node, the rest
  * is only in the log. */
 void reporter_add(struct reporter *r, const struct edit *edit,

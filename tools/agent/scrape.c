@@ -188,8 +188,20 @@ static void write_agent(struct exposition *e, const struct scrape *scrape)
 		"Edits of pods' annotations that were wrong, not allowed, or not"
 		" possible, since the agent started."};
 
+	static const struct metric events = {
+		"natra_unreadable_events", METRIC_COUNTER, NULL,
+		"Events of the API server's watch that could not be read."};
+	static const struct metric results = {
+		"natra_unreadable_results", METRIC_GAUGE, NULL,
+		"Files in libcni's cache that could not be read at the last look."};
+	const struct health *health = scrape->health;
+
 	if (scrape->installer)
 		write_installer(e, scrape);
+	if (health->parts[PART_API].is_on)
+		write_one(e, &events, no_labels, health->unreadable_events);
+	if (health->parts[PART_PODS].is_on)
+		write_one(e, &results, no_labels, health->unreadable_results);
 	write_one(e, &errors, no_labels, scrape->errors);
 	write_one(e, &edits, no_labels, scrape->health->refused_edits);
 }

@@ -167,7 +167,9 @@ static bool is_hex(char c)
 
 static const char *skip_space(const char *c)
 {
-	return c + strspn(c, " \t\r\n");
+	while (*c == ' ' || *c == '\t' || *c == '\r' || *c == '\n')
+		c++;
+	return c;
 }
 
 static const char *scan_escape(const char *c, const char **bad)
@@ -293,37 +295,66 @@ bool json_check(const char *text, size_t len, size_t *ret_at)
 	return false;
 }
 
-/* Returns whether the string that `text` begins with is this key. */
-static bool is_key(const char *text, const char *key)
+static bool is_key(const struct json_member *member, const char *key)
 {
+	const char *text = member->key;
 	size_t len = strlen(key);
 	cleanup_json cJSON *decoded = NULL;
 
-	if (strncasecmp(text + 1, key, len) == 0 && text[len + 1] == '"')
+	if (member->key_len == len + 2 && strncasecmp(text + 1, key, len) == 0)
 		return true;
-	if (!memchr(text, '\\', strcspn(text + 1, "\"") + 1))
+	if (!memchr(text, '\\', member->key_len))
 		return false;
-	decoded = cJSON_ParseWithOpts(text, NULL, false);
+	decoded = cJSON_ParseWithLength(text, member->key_len);
 	return cJSON_IsString(decoded) &&
 	       strcasecmp(decoded->valuestring, key) == 0;
 }
 
+bool json_next(const char **at, struct json_member *ret)
+{
+	const char *c = skip_space(*at), *bad = c;
+
+	if (*c != '{' && *c != ',')
+		return false;
+	ret->key = skip_space(c + 1);
+	ret->value = scan_key(ret->key, &bad);
+	if (!ret->value)
+		return false;
+	ret->key_len = (size_t)(scan_string(ret->key, &bad) - ret->key);
+	c = scan_value(ret->value, 1, &bad);
+	ret->is_whole = c;
+	ret->len = c ? (size_t)(c - ret->value) : strlen(ret->value);
+	*at = c ? c : ret->value + ret->len;
+	return true;
+}
+
 const char *json_find_text(const char *text, const char *key, size_t *ret_len)
 {
-	const char *c = skip_space(text), *bad = text, *found = NULL;
+	struct json_member member;
+	const char *found = NULL;
 
-	while (c) {
-		const char *name = skip_space(c + 1), *value;
-
-		if (*name != '"')
-			return found;
-		value = scan_key(name, &bad);
-		c = value ? scan_value(value, 1, &bad) : NULL;
-		if (c && is_key(name, key)) {
-			found = value;
-			*ret_len = (size_t)(c - value);
-		}
-		c = c ? skip_space(c) : NULL;
+	while (json_next(&text, &member)) {
+		if (!is_key(&member, key))
+			continue;
+		found = member.value;
+		*ret_len = member.len;
 	}
 	return found;
+}
+
+cJSON *json_pick(const char *text, const char *const *keys)
+{
+	cJSON *picked = cJSON_CreateObject();
+	struct json_member member;
+
+	while (json_next(&text, &member) && member.is_whole) {
+		for (size_t i = 0; keys[i]; i++) {
+			if (is_key(&member, keys[i]))
+				cJSON_AddItemToObject(
+					picked, keys[i],
+					cJSON_ParseWithLength(member.value,
+							      member.len));
+		}
+	}
+	return picked;
 }

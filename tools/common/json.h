@@ -52,9 +52,26 @@ char *json_dump(cJSON *json);
  * byte. */
 bool json_check(const char *text, size_t len, size_t *ret_at);
 
+/* A member of an object, as it was written. */
+struct json_member {
+	const char *key; /* with its quotes */
+	size_t key_len;
+	const char *value;
+	size_t len;
+	bool is_whole;
+};
+
+/* Walks over the members of an object without a copy of it. *at is the text of the object at
+ * first, which may end anywhere: then the last member's value is what there is of it. Returns
+ * false behind the last one, or where the text is no object. */
+bool json_next(const char **at, struct json_member *ret);
+
 /* Finds the text of a value as it was written: that of the last member with
- * this key, in any letter case, of a checked text that is an object. Returns
+ * this key, in any letter case, of a text that is an object, which may end anywhere. Returns
  * NULL if there is none. */
 const char *json_find_text(const char *text, const char *key, size_t *ret_len);
+/* Returns an object, which the caller frees, of the members with these keys that are whole in
+ * such a text. `keys` ends in NULL. */
+cJSON *json_pick(const char *text, const char *const *keys);
 
 #endif
