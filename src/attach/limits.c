@@ -220,8 +220,7 @@ static void undo_record(const struct changing *c, const struct record *before,
 static int write_changes(struct changing *c, const struct natra_policy *policy)
 {
 	const struct record_classes classes = c->classes;
-	struct record *record = &c->gen->record;
-	const struct record before = *record;
+	const struct record before = c->gen->record;
 	int r = begin_change(c), undone = 0;
 
 	for (int i = 0; i < LEG_MAX && r == 0; i++) {
@@ -240,12 +239,8 @@ static int write_changes(struct changing *c, const struct natra_policy *policy)
 		if (undo_limits(c) < 0)
 			undone = -1;
 		undo_record(c, &before, undone == 0);
-		return r;
 	}
-	if (record->gso_segs != before.gso_segs)
-		gso_change_in(c->n, &record->pod, before.gso_segs,
-			      record->gso_segs);
-	return 0;
+	return r;
 }
 
 int limits_set(struct natra *n, struct pin_gen *gen,
@@ -275,6 +270,10 @@ int limits_set(struct natra *n, struct pin_gen *gen,
 	for (int i = 0; i < LEG_MAX; i++)
 		slot_close(&c.leg[i].slot);
 	groups_close(&groups);
+	/* In the pod's namespace, for which other members of groups do not wait. */
+	if (r == 0 && gen->record.gso_segs != before.gso_segs)
+		gso_change_in(n, &gen->record.pod, before.gso_segs,
+			      gen->record.gso_segs);
 	if (r == 0)
 		groups_left(n, &before, c.group);
 	else if (policy->automatic_group)
