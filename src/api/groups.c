@@ -69,6 +69,11 @@ static int remove_group(struct natra *n, const char *name)
 	if (members[number].count)
 		return refuse(n, -EBUSY, "group '%s' has members: '%s'", name,
 			      members[number].id);
+	if (members->count)
+		return refuse(
+			n, -EBUSY,
+			"group '%s' may have a member: the record of '%s' cannot be read",
+			name, members->id);
 	groups_clear(&groups, number);
 	return 0;
 }

@@ -238,12 +238,26 @@ struct listing {
 	struct groups_members *list;
 };
 
+/* Of another ABI it would be in the groups of that. */
+static bool may_be_member(const struct pin_gen *gen)
+{
+	return gen->record_fd >= 0 &&
+	       (gen->kind == RECORD_NONE || (gen->kind == RECORD_FOREIGN &&
+					     gen->record.abi == NATRA_PIN_ABI));
+}
+
 /* One that is being built counts as well: its record is all that keeps its group. */
 static int note_gen(void *arg, struct pin_gen *gen)
 {
 	const struct listing *listing = arg;
 	struct groups_members *members;
 
+	if (may_be_member(gen)) {
+		listing->list->count++;
+		(void)str_copy(listing->list->id, sizeof(listing->list->id),
+			       gen->kind == RECORD_NONE ? gen->path
+							: gen->record.id);
+	}
 	if (gen->kind != RECORD_OWN || !gen->record.group_number ||
 	    (listing->except && strcmp(gen->record.id, listing->except) == 0))
 		return 0;
@@ -366,7 +380,7 @@ static int clear_empty(struct natra *n, const struct groups *groups)
 			continue;
 		if (!members)
 			r = groups_list_members(n, NULL, &members);
-		if (r == 0 && !members[i].count) {
+		if (r == 0 && !members[i].count && !members->count) {
 			groups_clear(groups, i);
 			left--;
 		}

@@ -74,8 +74,8 @@ struct groups_members {
 	char id[256];               /* of one; "": it has none */
 };
 
-/* Lists the members of all groups, each at its number, but for the attachment
- * `except` (may be NULL). The caller frees *ret_members. */
+/* Lists the members of all groups, each at its number, and at 0 the attachments whose record
+ * cannot be read, which may be in any group; but for the attachment `except` (may be NULL). The caller frees *ret_members. */
 int groups_list_members(struct natra *n, const char *except,
 			struct groups_members **ret_members);
 

@@ -341,6 +341,47 @@ static void wrong_size_told(void **state)
 	restore();
 }
 
+static int count_group(void *arg, const struct natra_group_info *group)
+{
+	(void)group;
+	++*(int *)arg;
+	return 0;
+}
+
+/* Nobody knows in which group such an attachment is, so all groups stay. */
+static void no_group_is_removed(void **state)
+{
+	struct natra_group_info group = NATRA_INIT(group);
+	struct natra_policy policy = policy_of(10, 20);
+	struct pod other = pod_make("other");
+	struct natra_target target = pod_target(&other, "other");
+	int left = 0;
+
+	(void)state;
+	group.name = "team";
+	group.ingress_rate_bits_per_sec = 1000000;
+	assert_int_equal(natra_group_set(n, &group), 0);
+	write_word(WORD_MAGIC, 0);
+	assert_int_equal(KEPT(natra_group_remove(n, "team")), -EBUSY);
+	says(n, "'team' may have", BPFFS);
+	write_word(WORD_SIZE, record.size + 8);
+	assert_int_equal(KEPT(natra_group_remove(n, "team")), -EBUSY);
+	says(n, "'team' may have", "'" ID "'");
+	(void)snprintf(policy.group, sizeof(policy.group), "own");
+	policy.automatic_group = &group;
+	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
+	assert_int_equal(natra_detach(n, &target), 1);
+	assert_int_equal(natra_foreach_group(n, count_group, &left), 0);
+	assert_int_equal(left, 2);
+	write_value(record.value);
+	assert_int_equal(KEPT(natra_group_remove(n, "team")), 0);
+	left = 0;
+	assert_int_equal(natra_foreach_group(n, count_group, &left), 0);
+	assert_int_equal(left, 0);
+	pod_remove(&other);
+	restore();
+}
+
 /* A map of another type or size is pinned in the record's place. */
 static void another_map(void **state)
 {
@@ -385,6 +426,7 @@ int main(void)
 		CASE(strings_without_end),
 		CASE(no_magic),
 		CASE(wrong_size_told),
+		CASE(no_group_is_removed),
 		CASE(another_map),
 	};
 
