@@ -170,8 +170,7 @@ int groups_attach(struct settings *s, struct natra *n, struct log *log,
 		leave_absent(s);
 		return attach(arg, &s->policy);
 	}
-	if (!s->continue_on_error ||
-	    (!is_absent && r != -ENOSPC && r != -ERANGE))
+	if (!s->continue_on_error || (!is_absent && r != -ERANGE))
 		return r;
 	(void)refuse_natra(&failure, n, r, CNI_NOT_SHAPED);
 	leave(s);

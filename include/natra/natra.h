@@ -175,6 +175,12 @@ NATRA_API int natra_policy_annotate(struct natra *n,
  * program runs before natra's nevertheless (see natra_neighbour), and if limits of the
  * bandwidth plugin apply as well (see natra_find_leftovers).
  *
+ * An automatic group may have no place: 32 of NATRA_GROUPS_MAX are left for natra_group_set,
+ * and attachments with labels "<namespace>/<pod>" of one namespace are in 16 at most. Then
+ * the attachment is in none, and has the group's rates where they are lower than its
+ * own, of which the library logs a warning. An automatic group whose floor its parent has no room for
+ * has none, and a warning says so, too. natra_configure does the same.
+ *
  * Mode AUTO tries, with EDT AUTO or ON: TCX podside, clsact podside, TCX
  * hostside, clsact hostside; with EDT OFF: TCX podside, TCX hostside, clsact
  * podside, clsact hostside; and goes to the next only if this kernel or
@@ -186,7 +192,7 @@ NATRA_API int natra_policy_annotate(struct natra *n,
  *                  not wanted. `sz` set by the caller.
  * @return 0; -EINVAL bad field; -ENODEV no such interface; -ENOENT no such
  *         netns or group; -ERANGE the floors of the group's members are more than
- *         its rate; -ENOSPC there are NATRA_GROUPS_MAX groups; -ELOOP the parent of an
+ *         its rate; -ELOOP the parent of an
  *         automatic group has a parent; -ECANCELED; -EOPNOTSUPP this kernel or interface cannot, or the
  *         interface's packets begin with neither an Ethernet header nor IP (as
  *         of InfiniBand); -EBUSY EDT is ON and another qdisc is installed, or

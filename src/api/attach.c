@@ -12,6 +12,7 @@
 #include "attach/unshaped.h"
 #include "kernel/feature.h"
 #include "policy/classes.h"
+#include "policy/fields.h"
 #include "state/engine.h"
 #include "util/str.h"
 
@@ -49,6 +50,31 @@ static void warn_of_others(struct natra *n, const struct order *order,
 					      n);
 }
 
+static void lower(uint64_t *rate, uint64_t of_group)
+{
+	if (of_group && (!*rate || *rate > of_group))
+		*rate = of_group;
+}
+
+bool leave_full_group(struct natra *n, int r, struct natra_policy *policy)
+{
+	static const struct natra_policy none = {0};
+	const struct natra_group_info *group = policy->automatic_group;
+
+	if (r != -EUSERS || !group)
+		return false;
+	log_line(n, NATRA_LOG_WARN,
+		 "%s: without it, the group's rates are limits of its own",
+		 last_error(n));
+	lower(&policy->ingress_rate_bits_per_sec,
+	      group->ingress_rate_bits_per_sec);
+	lower(&policy->egress_rate_bits_per_sec,
+	      group->egress_rate_bits_per_sec);
+	policy_take_group(policy, &none);
+	policy_fields_drop_alone(policy);
+	return true;
+}
+
 static int check_limits_anything(struct natra *n, const struct order *order)
 {
 	if (classes_limit(&order->policy, &order->subnets, false) ||
@@ -80,6 +106,8 @@ int natra_attach(struct natra *n, const struct natra_target *target,
 	if (r < 0)
 		return feature_blame(n, r);
 	r = shaper_attach(n, &a.dir, &a.order, &gen);
+	if (leave_full_group(n, r, &a.order.policy))
+		r = shaper_attach(n, &a.dir, &a.order, &gen);
 	if (r < 0) {
 		pin_dir_remove(&a.dir); /* the kernel refuses if it is in use */
 		drop_unused_programs(n);

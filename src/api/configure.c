@@ -158,6 +158,16 @@ static int merge_lists(struct natra *n, const struct subnets *given,
 	return subnets_check(ret_merged, error_room(n), HANDLE_ERROR_MAX);
 }
 
+static int change(struct natra *n, const struct pin_dir *dir,
+		  struct pin_gen *gen, const struct natra_policy *policy,
+		  const struct subnets *from, const struct subnets *to)
+{
+	if (!limits_cover(&gen->record, from, policy, to) ||
+	    !subnets_same_shape(from, to))
+		return reattach(n, dir, gen, policy, to);
+	return limits_set(n, gen, policy, to);
+}
+
 int natra_configure(struct natra *n, const char *id,
 		    const struct natra_policy *policy)
 {
@@ -190,11 +200,9 @@ int natra_configure(struct natra *n, const char *id,
 		r = refuse_gone(n, &gen);
 	if (r < 0)
 		return r;
-	if (!limits_cover(&gen.record, &pinned, &p, &merged) ||
-	    !subnets_same_shape(&pinned, &merged))
-		r = reattach(n, &dir, &gen, &p, &merged);
-	else
-		r = limits_set(n, &gen, &p, &merged);
+	r = change(n, &dir, &gen, &p, &pinned, &merged);
+	if (leave_full_group(n, r, &p))
+		r = change(n, &dir, &gen, &p, &pinned, &merged);
 	return finish(n, r);
 }
 

@@ -63,7 +63,7 @@ static int remove_group(struct natra *n, const char *name)
 	if (groups_is_parent(&groups, number))
 		return refuse(n, -EBUSY, "group '%s' is a parent of groups",
 			      name);
-	r = groups_list_members(n, NULL, &members);
+	r = groups_list_members(n, NULL, NULL, &members);
 	if (r < 0)
 		return r;
 	if (members[number].count)
@@ -137,7 +137,7 @@ static int copy_groups(struct natra *n, struct natra_group **ret_map,
 	if (!*ret_map)
 		return fail_errno(n, -ENOMEM, "read the groups");
 	memcpy(*ret_map, groups.map, size);
-	return groups_list_members(n, NULL, ret_members);
+	return groups_list_members(n, NULL, NULL, ret_members);
 }
 
 int natra_foreach_group(struct natra *n, natra_group_fn fn, void *arg)

@@ -20,6 +20,11 @@ struct natra_flow flow_of_tuple(const struct natra_tuple *tuple);
  * failed. */
 void drop_unused_programs(struct natra *n);
 
+/* Does nothing and returns false, unless an attach or a change with this policy returned that
+ * there is no room for its automatic group. Then it takes the policy out of the group, whose
+ * rates become the policy's where they are lower, and logs that. */
+bool leave_full_group(struct natra *n, int r, struct natra_policy *policy);
+
 /* Returns -EINVAL if there is no handle or no id, else 0. */
 int require_id(struct natra *n, const char *id);
 

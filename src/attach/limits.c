@@ -258,7 +258,8 @@ int limits_set(struct natra *n, struct pin_gen *gen,
 	};
 	const struct record before = gen->record;
 	struct groups groups = GROUPS_INIT;
-	int r = group_enter(n, gen->record.id, policy, &groups, &c.group);
+	int r = group_enter(n, gen->record.id, gen->record.label, policy,
+			    &groups, &c.group);
 
 	if (r == 0)
 		r = prepare_classes(&c);

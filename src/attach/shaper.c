@@ -344,8 +344,8 @@ static int begin(struct attempt *a, const struct pin_dir *dir,
 		 struct record *record, const struct pin_gen *before)
 {
 	cleanup_groups struct groups groups = GROUPS_INIT;
-	int r = group_enter(a->n, a->order->id, &a->order->policy, &groups,
-			    &record->group_number);
+	int r = group_enter(a->n, a->order->id, a->order->label,
+			    &a->order->policy, &groups, &record->group_number);
 
 	return r < 0 ? r
 		     : journal_begin(a->n, dir, before ? before->number : 0,

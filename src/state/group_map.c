@@ -19,6 +19,8 @@
 #include "../../bpf/natra_groups.h"
 
 #define MAP_SIZE (2 * NATRA_GROUPS * sizeof(struct natra_group))
+/* So many places are left for administrators' groups. */
+#define RESERVED 32
 /* Groups are in debt for no longer than this after a change of their limits. */
 #define DEBT_NS  100000000ULL
 
@@ -148,11 +150,15 @@ uint32_t groups_find(const struct groups *groups, const char *name,
 	return 0;
 }
 
-uint32_t groups_find_free(const struct groups *groups)
+uint32_t groups_find_free(const struct groups *groups, bool automatic)
 {
 	for (uint32_t i = 1; i <= NATRA_GROUPS; i++) {
-		if (!groups_given(groups, i)->name[0])
-			return i;
+		const uint32_t place = automatic ? NATRA_GROUPS + 1 - i : i;
+
+		if (automatic && place <= RESERVED)
+			break;
+		if (!groups_given(groups, place)->name[0])
+			return place;
 	}
 	return 0;
 }
@@ -234,7 +240,7 @@ int groups_repair(struct natra *n)
 
 struct listing {
 	struct natra *n;
-	const char *except;
+	const char *except, *label;
 	struct groups_members *list;
 };
 
@@ -244,6 +250,14 @@ static bool may_be_member(const struct pin_gen *gen)
 	return gen->record_fd >= 0 &&
 	       (gen->kind == RECORD_NONE || (gen->kind == RECORD_FOREIGN &&
 					     gen->record.abi == NATRA_PIN_ABI));
+}
+
+/* A label that is not "<namespace>/<pod>" has no namespace. */
+static bool is_of_namespace(const char *label, const char *of)
+{
+	const size_t len = of ? strcspn(of, "/") : 0;
+
+	return len && of[len] && strncmp(label, of, len + 1) == 0;
 }
 
 /* One that is being built counts as well: its record is all that keeps its group. */
@@ -263,6 +277,8 @@ static int note_gen(void *arg, struct pin_gen *gen)
 		return 0;
 	members = &listing->list[gen->record.group_number];
 	members->count++;
+	members->of_namespace |=
+		is_of_namespace(gen->record.label, listing->label);
 	members->floor_bits_per_sec +=
 		record_get_policy(&gen->record).group_floor_bits_per_sec;
 	(void)str_copy(members->id, sizeof(members->id), gen->record.id);
@@ -276,10 +292,10 @@ static int note_member(void *arg, const char *path)
 	return pin_foreach_gen(listing->n, path, note_gen, arg);
 }
 
-int groups_list_members(struct natra *n, const char *except,
+int groups_list_members(struct natra *n, const char *except, const char *label,
 			struct groups_members **ret_members)
 {
-	struct listing listing = {n, except, NULL};
+	struct listing listing = {n, except, label, NULL};
 	cleanup_free struct groups_members *list =
 		calloc(NATRA_GROUPS + 1, sizeof(*list));
 	int r;
@@ -327,7 +343,7 @@ int groups_check_floors(struct natra *n, const struct groups *groups,
 			uint32_t number, const char *id, uint64_t floor)
 {
 	cleanup_free struct groups_members *list = NULL;
-	int r = groups_list_members(n, id, &list);
+	int r = groups_list_members(n, id, NULL, &list);
 
 	for (int egress = 0; egress < 2 && r == 0; egress++)
 		r = check_sum(n, groups_given(groups, number), egress,
@@ -364,8 +380,7 @@ int groups_check(struct natra *n, const struct record *record)
 	return 0;
 }
 
-/* Removes automatic groups without members. Returns 1 if a group is left, 0 if none is. */
-static int clear_empty(struct natra *n, const struct groups *groups)
+int groups_clear_empty(struct natra *n, const struct groups *groups)
 {
 	cleanup_free struct groups_members *members = NULL;
 	int r = 0, left = 0;
@@ -379,7 +394,7 @@ static int clear_empty(struct natra *n, const struct groups *groups)
 		if (!given->automatic || groups_is_parent(groups, i))
 			continue;
 		if (!members)
-			r = groups_list_members(n, NULL, &members);
+			r = groups_list_members(n, NULL, NULL, &members);
 		if (r == 0 && !members[i].count && !members->count) {
 			groups_clear(groups, i);
 			left--;
@@ -395,7 +410,7 @@ static int sweep(struct natra *n)
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	r = clear_empty(n, &groups);
+	r = groups_clear_empty(n, &groups);
 	if (r == 0)
 		r = pin_dir_find_engine(n, groups.dir.path);
 	if (r != 0)

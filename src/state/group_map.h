@@ -48,10 +48,11 @@ struct natra_group_given *groups_given(const struct groups *groups,
 				       uint32_t number);
 
 /* Return the number of the group with this name, and of a free one; 0: none. Automatic
- * groups have names of their own. */
+ * groups have names of their own, and leave some numbers for those that an administrator
+ * makes. */
 uint32_t groups_find(const struct groups *groups, const char *name,
 		     bool automatic);
-uint32_t groups_find_free(const struct groups *groups);
+uint32_t groups_find_free(const struct groups *groups, bool automatic);
 
 /* Returns whether the group is another one's parent. */
 bool groups_is_parent(const struct groups *groups, uint32_t number);
@@ -72,12 +73,19 @@ struct groups_members {
 	uint64_t
 		floor_bits_per_sec; /* the sum, which holds in each direction */
 	char id[256];               /* of one; "": it has none */
+	bool of_namespace;          /* one has a label of the namespace */
 };
 
 /* Lists the members of all groups, each at its number, and at 0 the attachments whose record
- * cannot be read, which may be in any group; but for the attachment `except` (may be NULL). The caller frees *ret_members. */
-int groups_list_members(struct natra *n, const char *except,
+ * cannot be read, which may be in any group; but for the attachment `except` (may be NULL).
+ * `label` (NULL: none) is of the namespace, as "<namespace>/<pod>". The caller frees
+ * *ret_members. */
+int groups_list_members(struct natra *n, const char *except, const char *label,
 			struct groups_members **ret_members);
+
+/* Removes automatic groups without members. Returns 1 if a group is left, 0 if none is, or
+ * -errno. */
+int groups_clear_empty(struct natra *n, const struct groups *groups);
 
 /* Returns 0, or -EBADE if the group on record is not there, or its limits are not those
  * that were asked for. */

@@ -8,6 +8,10 @@
 #include "util/cleanup.h"
 #include "util/str.h"
 
+/* The pods of one namespace may be in so many automatic groups, so that one tenant cannot take
+ * the places that others need. */
+#define NAMESPACE_GROUPS_MAX 16
+
 /* A group that is to be made or changed, and perhaps an attachment that enters it. */
 struct change {
 	struct natra *n;
@@ -15,6 +19,7 @@ struct change {
 	uint32_t number;
 	struct natra_group_given given;
 	const char *id; /* NULL: none enters */
+	const char *label;
 	uint64_t floor; /* of that attachment */
 };
 
@@ -79,7 +84,7 @@ static int check_floors(const struct change *c, const struct groups *groups)
 
 /* Writes what the group shall be, or nothing. It is checked in a copy: a process that is
  * killed while it checks leaves nothing that would be refused. */
-static int write_group(const struct change *c)
+static int write_group(struct change *c)
 {
 	const size_t size = 2 * NATRA_GROUPS * sizeof(struct natra_group);
 	cleanup_free struct natra_group *map = malloc(size);
@@ -92,10 +97,57 @@ static int write_group(const struct change *c)
 	changed.map = map;
 	*groups_given(&changed, c->number) = c->given;
 	r = check_floors(c, &changed);
+	/* The groups of other tenants may have all that the parent can promise. */
+	if (r == -ERANGE && c->given.automatic && c->given.floor_bits_per_sec) {
+		log_line(c->n, NATRA_LOG_WARN, "%s: '%s' has no floor",
+			 last_error(c->n), c->given.name);
+		c->given.floor_bits_per_sec = 0;
+		*groups_given(&changed, c->number) = c->given;
+		r = check_floors(c, &changed);
+	}
 	if (r < 0)
 		return r;
 	*groups_given(c->groups, c->number) = c->given;
 	groups_write_limits(c->groups);
+	return 0;
+}
+
+static int check_namespace(const struct change *c)
+{
+	cleanup_free struct groups_members *list = NULL;
+	int made = 0, r = groups_list_members(c->n, c->id, c->label, &list);
+
+	for (uint32_t i = 1; i <= NATRA_GROUPS && r == 0; i++)
+		made += groups_given(c->groups, i)->automatic &&
+			list[i].of_namespace;
+	if (r < 0 || made < NAMESPACE_GROUPS_MAX)
+		return r;
+	return refuse(c->n, -EUSERS,
+		      "group '%s': the namespace of '%s' has %d groups already",
+		      c->given.name, c->label, made);
+}
+
+/* Finds a place for a group that is to be made. */
+static int find_place(struct change *c)
+{
+	const bool automatic = c->given.automatic;
+	int r = automatic ? check_namespace(c) : 0;
+
+	if (r < 0)
+		return r;
+	c->number = groups_find_free(c->groups, automatic);
+	/* Processes that were killed may have left some. */
+	if (!c->number)
+		r = groups_clear_empty(c->n, c->groups);
+	if (r > 0)
+		c->number = groups_find_free(c->groups, automatic);
+	if (r < 0)
+		return r;
+	if (!c->number)
+		return refuse(c->n, automatic ? -EUSERS : -ENOSPC,
+			      "group '%s': there are too many groups",
+			      c->given.name);
+	groups_clear(c->groups, c->number);
 	return 0;
 }
 
@@ -110,15 +162,9 @@ static int set(struct change *c, const struct natra_group_info *group)
 	if (c->number && memcmp(groups_given(c->groups, c->number), &c->given,
 				sizeof(c->given)) == 0)
 		return c->floor ? check_floors(c, c->groups) : 0;
-	if (!c->number) {
-		c->number = groups_find_free(c->groups);
-		if (!c->number)
-			return refuse(c->n, -ENOSPC,
-				      "there are %d groups already",
-				      NATRA_GROUPS);
-		groups_clear(c->groups, c->number);
-	}
-	return write_group(c);
+	if (!c->number)
+		r = find_place(c);
+	return r < 0 ? r : write_group(c);
 }
 
 int group_set(struct natra *n, const struct groups *groups, const char *name,
@@ -153,7 +199,7 @@ static int find(struct change *c, const struct natra_policy *policy)
 			: 0;
 }
 
-int group_enter(struct natra *n, const char *id,
+int group_enter(struct natra *n, const char *id, const char *label,
 		const struct natra_policy *policy, struct groups *ret,
 		uint32_t *ret_number)
 {
@@ -162,6 +208,7 @@ int group_enter(struct natra *n, const char *id,
 		.n = n,
 		.groups = ret,
 		.id = id,
+		.label = label,
 		.floor = policy->group_floor_bits_per_sec,
 	};
 	int r;

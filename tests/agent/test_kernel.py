@@ -45,7 +45,8 @@ class Kernel(KernelCase):
             try:
                 run(NATRACTL, "--bpffs", str(bpffs), "group", "set", "g", "--egress-rate",
                     "1M")
-                run(NATRACTL, "--bpffs", str(bpffs), "attach", "pod", *words.split())
+                run(NATRACTL, "--bpffs", str(bpffs), "attach", "pod", "--id", "pod",
+                    *words.split())
                 found |= self.engines(bpffs)
                 run(NATRACTL, "--bpffs", str(bpffs), "detach", "pod")
             finally:

@@ -188,6 +188,126 @@ static void refused_members_make_no_group(void **state)
 	assert_int_equal(count_groups(), 1);
 }
 
+/* Attaches a pod of a namespace with the group of this name, 15 Mbit/s, and returns the group
+ * that it is in. */
+static struct natra_policy join(struct pod *of, const char *label,
+				const char *group)
+{
+	struct natra_group_info limits = group_of(NULL, 15);
+	struct natra_target target = pod_target(of, label);
+	struct natra_policy policy = member_of(group);
+
+	target.label = label;
+	policy.automatic_group = &limits;
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
+	return rig_query(n, label).policy;
+}
+
+/* It has the group's rates where they are lower than its own. */
+static void is_alone(struct natra_policy policy)
+{
+	assert_string_equal(policy.group, "");
+	assert_int_equal(policy.ingress_rate_bits_per_sec, 10 * MBIT);
+	assert_int_equal(policy.egress_rate_bits_per_sec, 15 * MBIT);
+}
+
+#define FEW 16
+
+static void a_namespace_makes_few_groups(void **state)
+{
+	struct natra_group_info limits = group_of(NULL, 15);
+	struct natra_policy policy = member_of("new");
+	struct pod pods[FEW + 1];
+	char name[32];
+
+	(void)state;
+	for (int i = 0; i <= FEW; i++) {
+		(void)snprintf(name, sizeof(name), "p%d", i);
+		pods[i] = pod_make(name);
+		(void)snprintf(name, sizeof(name), "shop/%d", i);
+		policy = join(&pods[i], name, name);
+		if (i < FEW)
+			assert_string_equal(policy.group, name);
+		else
+			is_alone(policy);
+	}
+	/* Others make theirs, and it joins one that is there. */
+	assert_string_equal(join(&pod, "sho/p", "sho").group, "sho");
+	assert_string_equal(join(&pods[FEW], "shop/16", "shop/0").group,
+			    "shop/0");
+	is_alone(join(&pods[FEW], "shop/16", "shop/16"));
+	/* An edit that moves the only member leaves no group behind. */
+	policy = member_of("new");
+	policy.automatic_group = &limits;
+	for (int i = 0; i <= NATRA_GROUPS_MAX; i++) {
+		(void)snprintf(policy.group, sizeof(policy.group), "new%d", i);
+		assert_int_equal(KEPT(natra_configure(n, "shop/1", &policy)),
+				 0);
+	}
+	assert_string_equal(rig_query(n, "shop/1").policy.group, policy.group);
+	assert_int_equal(count_groups(), FEW + 1);
+	for (int i = 0; i <= FEW; i++) {
+		(void)snprintf(name, sizeof(name), "shop/%d", i);
+		rig_detach(n, name);
+		pod_remove(&pods[i]);
+	}
+	rig_detach(n, "sho/p");
+	assert_int_equal(rig_pins(), 0);
+}
+
+/* Whoever has filled the table, a pod gets limits, and an administrator's group a place. */
+static void a_full_table_stops_no_pod(void **state)
+{
+	struct natra_group_info limits = group_of(NULL, 15);
+	struct natra_policy policy = member_of("new");
+	char name[32];
+
+	(void)state;
+	assert_string_equal(join(&pod, "a/p", "a").group, "a");
+	for (int i = 1; i < NATRA_GROUPS_MAX; i++) {
+		(void)snprintf(name, sizeof(name), "%d", i);
+		make_group(name, 1);
+	}
+	policy.automatic_group = &limits;
+	assert_int_equal(KEPT(natra_configure(n, "a/p", &policy)), 0);
+	is_alone(rig_query(n, "a/p").policy);
+	make_group("last", 1);
+	is_alone(join(&pod, "a/p", "a"));
+	remove_group("last");
+	assert_string_equal(join(&pod, "a/p", "a").group, "a");
+	rig_detach(n, "a/p");
+	for (int i = 1; i < NATRA_GROUPS_MAX; i++) {
+		(void)snprintf(name, sizeof(name), "%d", i);
+		remove_group(name);
+	}
+	assert_int_equal(rig_pins(), 0);
+}
+
+/* What other tenants' groups have of the parent keeps no pod out of its own. */
+static void a_floor_without_room_is_left_out(void **state)
+{
+	struct natra_group_info limits = group_of(NULL, 50);
+	struct natra_policy policy = member_of("a");
+
+	(void)state;
+	make_group("node", 70);
+	limits.parent = "node";
+	limits.floor_bits_per_sec = 40 * MBIT;
+	policy.automatic_group = &limits;
+	for (const char *name = "ab"; *name; name++) {
+		struct natra_target target = pod_target(&pod, ID);
+
+		(void)snprintf(policy.group, sizeof(policy.group), "%c", *name);
+		assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)),
+				 0);
+		assert_int_equal(
+			look_for(policy.group, true).floor_bits_per_sec,
+			*name == 'b' ? 0 : 40 * MBIT);
+	}
+	rig_detach(n, ID);
+	remove_group("node");
+}
+
 /* In a process of its own, removes the group of the pod's tenant again and again, and makes
  * another tenant's in its place. */
 static pid_t swap_groups(void)
@@ -262,6 +382,9 @@ int main(void)
 		POD_CASE(refused_members_make_no_group),
 		POD_CASE(a_pod_is_never_in_another_group),
 		POD_CASE(gc_removes_automatic_groups),
+		POD_CASE(a_namespace_makes_few_groups),
+		POD_CASE(a_full_table_stops_no_pod),
+		POD_CASE(a_floor_without_room_is_left_out),
 	};
 
 	rig_enter();
