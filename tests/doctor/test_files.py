@@ -57,7 +57,9 @@ STATES = (
     ("no-list-dir", NEW, lambda n: shutil.rmtree(n.net)),
     ("no-list", NEW, lambda n: shutil.rmtree(n.net) or n.net.mkdir()),
     ("not-json", NEW, lambda n: n.list.write_text('{"name": "cbr0", "plug')),
-    ("not-json", NEW, lambda n: n.dropin.write_text('{"type": "natra"')),
+    ("refused-list", NEW, lambda n: n.dropin.write_text('{"type": "natra"')),
+    ("refused-list", NEW, lambda n: n.edit(n.list, lambda c: c.update(
+        disableCheck="perhaps"))),
     ("not-called", NEW, lambda n: shutil.rmtree(n.dropin.parent)),
     ("not-first", NEW, lambda n: n.by_hand(NATRA) or (
         n.net / "05-other.conflist").write_text(PTP)),
@@ -81,6 +83,8 @@ STATES = (
         "plugins"].append(NATRA))),
     ("both-plugins", NEW, lambda n: n.edit(n.list, lambda c: c[
         "plugins"].append(BANDWIDTH))),
+    ("both-by-dropin", NEW, lambda n: (n.dropin.parent / "50-x.conf").write_text(
+        json.dumps(BANDWIDTH))),
     ("old-copy", OLD, lambda n: n.edit(n.list, lambda c: c["plugins"].append(
         {"type": "tuning"}))),
     ("orphan", OLD, lambda n: n.list.unlink()),
@@ -115,7 +119,7 @@ STATES = (
 MENDED = {
     "not-called", "not-first", "other-network", "dropin-unread", "dropin-ignored",
     "no-capability", "no-annotations", "new-version", "no-interface", "twice",
-    "list-and-dropin", "both-plugins", "old-copy", "orphan", "interrupted",
+    "list-and-dropin", "both-plugins", "both-by-dropin", "old-copy", "orphan", "interrupted",
     "no-plugin", "foreign-plugin", "plugin-mode", "plugin-writable",
     "plugin-broken", "plugin-version",
 }

@@ -40,7 +40,7 @@ K3S = """{
 }
 """
 ODD = """{"x-first": 18446744073709551615, "cniVersion": "0.3.1",\t"name": "odd",
-\t"nested": {"plugins": ["no, ] {\\"", 1e400]}, "plugins" : [
+\t"nested": {"plugins": ["no, ] {\\"", 1e300]}, "plugins" : [
 \t\t{"type": "ptp", "s": "] }, {\\\\", "big": 12345678901234567890, "e": {}},
 \t\t{"type": "tuning", "list": [[], [1]]}
 \t] , "disableCheck":true}"""
@@ -153,10 +153,10 @@ class Node:
     def chain(self, dropins=False):
         """Return the chain that a runtime reads from the directory, as libcni does:
         the first list, with `dropins` together with the drop-ins for it."""
-        first = sorted(p for p in self.net.iterdir() if p.suffix in (
-                ".conf", ".conflist", ".json"))[0]
-        conf = json.loads(first.read_text())
-        if first.suffix != ".conflist":
+        first = sorted(p for p in self.net.iterdir() if p.name.endswith((
+                ".conf", ".conflist", ".json")))[0]
+        conf = json.loads(first.read_text(errors="replace"))
+        if not first.name.endswith(".conflist"):
             return conf["name"], [conf]
         plugins = conf["plugins"]
         if dropins and not conf.get("loadOnlyInlinedPlugins"):

@@ -38,10 +38,23 @@ static void not_json(const struct finder *f)
 						      lists->items[n].file);
 
 		if (!lists->items[n].json)
-			found(f, "file", path, NULL);
+			found(f, "file", path, "why", lists->items[n].wrong,
+			      NULL);
 	}
+}
+
+static void refused(const struct finder *f)
+{
+	const struct list *used = f->node->used;
+	cleanup_text char *path = NULL;
+
 	if (f->node->dropin_wrong)
-		found(f, "file", f->node->dropin_wrong, NULL);
+		found(f, "file", f->node->dropin_wrong, "why",
+		      f->node->dropin_why, NULL);
+	if (!used || !used->json || !used->wrong)
+		return;
+	path = text_format("%s/%s", f->node->net_dir, used->file);
+	found(f, "file", path, "why", used->wrong, NULL);
 }
 
 /* Returns another list that calls natra; NULL if there is none. */
@@ -256,6 +269,15 @@ static void both(const struct finder *f)
 	found(f, "file", path, NULL);
 }
 
+static void both_by_dropin(const struct finder *f)
+{
+	const struct node *node = f->node;
+
+	if (node->element && node->dropin_bandwidth &&
+	    (!node->i->runtimes.known || node->i->runtimes.read_dropins))
+		found(f, "file", node->dropin_bandwidth, NULL);
+}
+
 static bool is_changed(const struct list *copy, const struct list *primary)
 {
 	const cJSON *theirs = primary->plugins ? primary->plugins->child : NULL;
@@ -319,8 +341,10 @@ const struct check checks_of_list[] = {
 	 "containerd config dump | grep -e conf_dir -e bin_dir", no_dir},
 	{"no-list", "{dir} has no list: no network plugin is installed yet",
 	 "kubectl -n kube-system get pods -o wide", no_list},
-	{"not-json", "{file} is not JSON, and a runtime can fail at it",
+	{"not-json", "{file} {why}, and a runtime can fail at it",
 	 "jq . {file}", not_json},
+	{"refused-list", "the runtime refuses {file}: {why}", "sudoedit {file}",
+	 refused},
 	{"not-called",
 	 "{file} in {dir}, the list that the runtime uses, does not call natra",
 	 "{=install}", not_called},
@@ -367,6 +391,9 @@ const struct check checks_of_list[] = {
 	{"both-plugins",
 	 "{file} calls the bandwidth plugin, too, so two limits hold",
 	 EDIT("del(.plugins[] | select(.type == \"bandwidth\"))"), both},
+	{"both-by-dropin",
+	 "{file}, too, calls the bandwidth plugin, so two limits hold",
+	 "rm {file}", both_by_dropin},
 	{"old-copy", "{copy} is a copy of {file}, which has changed since",
 	 "{=install}", old_copy},
 	{"orphan",

@@ -9,6 +9,7 @@
 #include "../common/json.h"
 #include "../common/name.h"
 #include "../common/text.h"
+#include "../install/dropins.h"
 #include "../install/plugin.h"
 #include "../pods/element.h"
 #include "../pods/results.h"
@@ -22,13 +23,6 @@ static void look_at_kernel(struct node *node)
 	node->probe = natra_probe(node->n, &node->features);
 	(void)snprintf(node->probe_error, sizeof(node->probe_error), "%s",
 		       node->probe < 0 ? natra_error(node->n) : "");
-}
-
-static bool ends_in_conf(const char *name)
-{
-	const char *dot = strrchr(name, '.');
-
-	return dot && strcmp(dot, ".conf") == 0;
 }
 
 int node_read_object(const struct node *node, const char *path,
@@ -48,41 +42,22 @@ int node_read_object(const struct node *node, const char *path,
 	return 0;
 }
 
-static void read_dropin(struct node *node, const char *path)
+static int look_at_dropin(void *arg, const char *path, const cJSON *json,
+			  const char *wrong)
 {
-	cleanup_json cJSON *json = NULL;
-	int r = node_read_object(node, path, &json);
+	struct node *node = arg;
 
-	if (r == -EBADMSG && !node->dropin_wrong) {
+	if (wrong && !node->dropin_wrong) {
 		node->dropin_wrong = text_copy(path);
+		node->dropin_why = text_copy(wrong);
 	} else if (!node->dropin && element_has_type(json, PLUGIN_NAME)) {
-		node->dropin = json;
+		node->dropin = cJSON_Duplicate(json, true);
 		node->dropin_path = text_copy(path);
-		json = NULL;
+	} else if (!node->dropin_bandwidth &&
+		   element_has_type(json, BANDWIDTH_NAME)) {
+		node->dropin_bandwidth = text_copy(path);
 	}
-}
-
-/* Reads the drop-ins of the network, as libcni does. */
-static void read_dropins(struct node *node)
-{
-	cleanup_text char *path =
-		text_format("%s/%s", node->net_dir, node->used->name);
-	cleanup_dir struct dir dir = DIR_INIT;
-	const struct dirent *entry;
-	DIR *entries;
-
-	if (dir_open(&dir, node->i->root_fd, path) < 0)
-		return;
-	entries = dir_list(&dir);
-	while (entries && (entry = readdir(entries))) {
-		cleanup_text char *file =
-			text_format("%s/%s", path, entry->d_name);
-
-		if (ends_in_conf(entry->d_name))
-			read_dropin(node, file);
-	}
-	if (entries)
-		(void)closedir(entries);
+	return 0;
 }
 
 /* Returns the list that the runtime takes: the first one, or behind that of Multus
@@ -172,7 +147,8 @@ static int look_at_chain(struct node *node)
 	node->used = find_used(&node->lists);
 	if (node->used && node->used->is_chain && node->used->name &&
 	    !name_wrong(node->used->name))
-		read_dropins(node);
+		(void)dropins_foreach(node->i, node->used->name, look_at_dropin,
+				      node);
 	find_element(node);
 	/* An element in a list of somebody else's stays as it is. */
 	node->install = node_install_with(
@@ -228,6 +204,8 @@ void node_free(struct node *node)
 	cJSON_Delete(node->dropin);
 	free(node->dropin_path);
 	free(node->dropin_wrong);
+	free(node->dropin_why);
+	free(node->dropin_bandwidth);
 	free(node->element_path);
 	free(node->install);
 	free(node->install_first);

@@ -32,7 +32,8 @@ struct node {
 	const cJSON *element;
 	char *element_path; /* the file that the element is in */
 	cJSON *dropin;      /* the drop-in that calls natra; NULL: none */
-	char *dropin_path, *dropin_wrong; /* the latter is no JSON */
+	char *dropin_path, *dropin_bandwidth; /* the latter calls that plugin */
+	char *dropin_wrong, *dropin_why; /* that the runtime refuses, and why */
 	char *install_first; /* the command that installs natra here */
 	char *install; /* the same, with the configuration that natra has */
 };

@@ -5,14 +5,34 @@
 #include <string.h>
 
 #include "../common/text.h"
+#include "dropins.h"
 
 /* Each of the functions against_*() returns why a way into the chain cannot be taken,
  * as a text that the caller frees; NULL if it can. */
 
-static char *against_dropin(const struct install *i, const struct lists *lists,
-			    const struct list *primary)
+/* What is known of the chain that the runtime reads. */
+struct chain {
+	struct install *i;
+	const struct lists *lists;
+	const struct list *primary;
+	struct dropins dropins; /* of others */
+};
+
+/* Returns what the drop-ins of others say against a drop-in or a list, if the runtime reads
+ * them. */
+static char *against_dropins(const struct chain *chain)
 {
-	if (lists_first(lists)->is_multus || i->multus.fd >= 0)
+	if (!chain->dropins.bandwidth)
+		return NULL;
+	return text_format("%s has the plugin bandwidth, and both would limit",
+			   chain->dropins.bandwidth);
+}
+
+static char *against_dropin(const struct chain *chain)
+{
+	const struct list *primary = chain->primary;
+
+	if (lists_first(chain->lists)->is_multus || chain->i->multus.fd >= 0)
 		return text_copy("Multus reads no drop-ins");
 	if (!primary->is_chain)
 		return text_format("%s is not a .conflist", primary->file);
@@ -23,7 +43,14 @@ static char *against_dropin(const struct install *i, const struct lists *lists,
 		return text_format(
 			"%s has the plugin bandwidth, and both would limit",
 			primary->file);
-	return NULL;
+	return against_dropins(chain);
+}
+
+static bool reads_dropins(const struct chain *chain)
+{
+	return chain->i->runtimes.known && chain->i->runtimes.read_dropins &&
+	       chain->primary->is_chain &&
+	       !list_says_true(chain->primary, "loadOnlyInlinedPlugins");
 }
 
 static char *against_runtime(const struct install *i)
@@ -51,8 +78,11 @@ static char *against_first(const struct lists *lists, const struct list *first,
 	return NULL;
 }
 
-static char *against_list(const struct lists *lists, const struct list *primary)
+static char *against_list(const struct chain *chain)
 {
+	const struct lists *lists = chain->lists;
+	const struct list *primary = chain->primary;
+
 	if (lists->cilium_is_exclusive)
 		return text_copy(
 			"Cilium renames other lists to .cilium_bak; it needs cni.exclusive=false");
@@ -63,13 +93,18 @@ static char *against_list(const struct lists *lists, const struct list *primary)
 	if (list_count(primary, BANDWIDTH_NAME, NULL) > 1)
 		return text_format("%s has the plugin bandwidth twice",
 				   primary->file);
+	if (reads_dropins(chain) && chain->dropins.bandwidth)
+		return against_dropins(chain);
 	return against_first(lists, lists_first(lists), primary);
 }
 
-static char *against_bandwidth(const struct install *i,
-			       const struct list *primary)
+static char *against_bandwidth(const struct chain *chain)
 {
-	if (!list_count(primary, BANDWIDTH_NAME, NULL))
+	const struct install *i = chain->i;
+	const struct list *primary = chain->primary;
+
+	if (!list_count(primary, BANDWIDTH_NAME, NULL) &&
+	    !(reads_dropins(chain) && chain->dropins.bandwidth))
 		return text_format("%s has no plugin bandwidth", primary->file);
 	if (i->request->conf && i->request->conf->child)
 		return text_format(
@@ -85,12 +120,11 @@ static int refuse_mode(struct install *i, enum install_mode mode,
 			    install_mode_name(mode), why);
 }
 
-/* Decides for a node of which a list has natra in it already. */
-static int decide_present(struct install *i, const struct list *primary,
+/* Decides for a node of which a list, or a drop-in of others, has natra in it already. */
+static int decide_present(struct install *i, const char *file,
 			  struct choice *ret)
 {
-	cleanup_text char *why =
-		text_format("%s has natra already", primary->file);
+	cleanup_text char *why = text_format("%s has natra already", file);
 
 	if (i->request->mode != INSTALL_AUTO)
 		return refuse_mode(i, i->request->mode, why);
@@ -102,21 +136,23 @@ static int decide_present(struct install *i, const struct list *primary,
 	return 0;
 }
 
-static int decide_auto(struct install *i, const struct lists *lists,
-		       const struct list *primary, struct choice *ret)
+static int decide_auto(const struct chain *chain, struct choice *ret)
 {
-	cleanup_text char *dropin = against_dropin(i, lists, primary);
-	cleanup_text char *list = NULL;
+	struct install *i = chain->i;
+	cleanup_text char *dropin = against_dropin(chain), *list = NULL;
 
 	if (!dropin)
 		dropin = against_runtime(i);
 	if (!dropin) {
 		ret->mode = INSTALL_DROPIN;
-		ret->reason = text_format("%s reads drop-ins of %s",
-					  i->runtimes.text, primary->file);
+		ret->reason =
+			text_format("%s reads drop-ins of %s", i->runtimes.text,
+				    chain->primary->file);
 		return 0;
 	}
-	list = against_list(lists, primary);
+	list = against_list(chain);
+	if (list && strcmp(list, dropin) == 0)
+		return install_fail(i, -EOPNOTSUPP, "%s", list);
 	if (list)
 		return install_fail(
 			i, -EOPNOTSUPP,
@@ -127,29 +163,73 @@ static int decide_auto(struct install *i, const struct lists *lists,
 	return 0;
 }
 
-int decide(struct install *i, const struct lists *lists,
-	   const struct list *primary, struct choice *ret)
+static int decide_asked(const struct chain *chain, struct choice *ret)
 {
+	struct install *i = chain->i;
 	enum install_mode mode = i->request->mode;
 	cleanup_text char *why = NULL;
 
-	if (list_count(primary, PLUGIN_NAME, NULL))
-		return decide_present(i, primary, ret);
-	if (mode == INSTALL_AUTO)
-		return decide_auto(i, lists, primary, ret);
 	if (mode == INSTALL_DROPIN) {
-		why = against_dropin(i, lists, primary);
+		why = against_dropin(chain);
 		/* The user who asks for this mode may know more of the runtime
 		 * than could be found out. */
 		if (!why && i->runtimes.known)
 			why = against_runtime(i);
 	} else {
-		why = mode == INSTALL_LIST ? against_list(lists, primary)
-					   : against_bandwidth(i, primary);
+		why = mode == INSTALL_LIST ? against_list(chain)
+					   : against_bandwidth(chain);
 	}
 	if (why)
 		return refuse_mode(i, mode, why);
 	ret->mode = mode;
 	ret->reason = text_copy("asked for");
 	return 0;
+}
+
+/* Returns natra's element in a list; NULL if its number is none. */
+static char *element_of(const struct list *list)
+{
+	const cJSON *element;
+	char *json, *text;
+	int at = -1;
+
+	(void)list_count(list, PLUGIN_NAME, &at);
+	element = cJSON_GetArrayItem(list->plugins, at);
+	json = element ? cJSON_PrintUnformatted(element) : NULL;
+	text = json ? text_copy(json) : NULL;
+	cJSON_free(json);
+	return text;
+}
+
+static int decide_chain(const struct chain *chain, struct choice *ret)
+{
+	/* The runtime refuses the whole network for it. */
+	if (chain->dropins.wrong &&
+	    (reads_dropins(chain) || chain->i->request->mode == INSTALL_DROPIN))
+		return install_fail(chain->i, -EINVAL, "%s",
+				    chain->dropins.wrong);
+	if (list_count(chain->primary, PLUGIN_NAME, NULL)) {
+		ret->element = element_of(chain->primary);
+		return decide_present(chain->i, chain->primary->file, ret);
+	}
+	if (chain->dropins.natra && reads_dropins(chain)) {
+		ret->element = text_copy(chain->dropins.element);
+		return decide_present(chain->i, chain->dropins.natra, ret);
+	}
+	return chain->i->request->mode == INSTALL_AUTO
+		       ? decide_auto(chain, ret)
+		       : decide_asked(chain, ret);
+}
+
+int decide(struct install *i, const struct lists *lists,
+	   const struct list *primary, struct choice *ret)
+{
+	struct chain chain = {i, lists, primary, {0}};
+	int r;
+
+	*ret = (struct choice){0};
+	dropins_look(i, primary->name, &chain.dropins);
+	r = decide_chain(&chain, ret);
+	dropins_free(&chain.dropins);
+	return r;
 }

@@ -7,7 +7,9 @@
 
 struct choice {
 	enum install_mode mode; /* never INSTALL_AUTO */
-	char *reason;           /* the caller frees it */
+	/* The caller frees both texts, also after an error. */
+	char *reason;
+	char *element; /* of natra's that others have put there; NULL: none */
 };
 
 /* Returns -EOPNOTSUPP if each way would do harm. */

@@ -5,14 +5,16 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "../common/json.h"
 #include "../common/text.h"
 #include "../pods/element.h"
+#include "libcni.h"
 
 static bool ends_in(const char *text, const char *end)
 {
 	size_t len = strlen(text), end_len = strlen(end);
 
-	return len > end_len && strcmp(text + len - end_len, end) == 0;
+	return len >= end_len && strcmp(text + len - end_len, end) == 0;
 }
 
 static bool begins_with(const char *text, const char *begin)
@@ -30,6 +32,7 @@ static void list_free(struct list *list)
 {
 	free(list->file);
 	free(list->text);
+	free(list->wrong);
 	cJSON_Delete(list->json);
 }
 
@@ -40,28 +43,27 @@ void lists_free(struct lists *lists)
 	lists->len = 0;
 }
 
-static const char *text_of(const cJSON *json, const char *key)
-{
-	const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
-
-	return cJSON_IsString(item) ? item->valuestring : NULL;
-}
-
 static void parse(struct list *list)
 {
-	const cJSON *plugins;
+	const cJSON *json;
 
-	list->json = cJSON_ParseWithOpts(list->text, NULL, true);
-	if (!cJSON_IsObject(list->json)) {
-		cJSON_Delete(list->json);
-		list->json = NULL;
+	json = list->json = libcni_parse(list->text, &list->wrong);
+	if (!json)
 		return;
+	if (list->is_chain) {
+		const cJSON *plugins = json_get_exact(json, "plugins");
+
+		list->name = json_text(json_get_exact(json, "name"));
+		list->version = json_text(json_get_exact(json, "cniVersion"));
+		list->plugins = cJSON_IsArray(plugins) ? plugins : NULL;
+		list->wrong = libcni_list_wrong(json);
+	} else {
+		list->name = json_text(json_get(json, "name"));
+		list->version = json_text(json_get(json, "cniVersion"));
+		list->wrong = libcni_element_wrong(json);
 	}
-	list->name = text_of(list->json, "name");
-	list->version = text_of(list->json, "cniVersion");
-	plugins = cJSON_GetObjectItemCaseSensitive(list->json, "plugins");
-	if (cJSON_IsArray(plugins))
-		list->plugins = plugins;
+	if (list->is_chain && !list->wrong)
+		list->newest = libcni_newest(json);
 }
 
 size_t list_count(const struct list *list, const char *type, int *ret_at)
@@ -86,7 +88,7 @@ size_t list_count(const struct list *list, const char *type, int *ret_at)
 
 bool list_says_true(const struct list *list, const char *key)
 {
-	const cJSON *item = cJSON_GetObjectItemCaseSensitive(list->json, key);
+	const cJSON *item = json_get_exact(list->json, key);
 
 	/* libcni accepts a boolean and a string. */
 	return cJSON_IsTrue(item) ||
@@ -121,6 +123,8 @@ static int read_list(struct install *i, const struct dir *dir, const char *file,
 				    strerror(-r));
 	if (ret->text)
 		parse(ret);
+	else
+		ret->wrong = text_copy("is not a JSON object, but no text");
 	ret->is_multus = calls_multus(ret);
 	return 0;
 }
@@ -318,7 +322,7 @@ static bool has_all_types(const struct list *list, const struct list *other)
 
 	cJSON_ArrayForEach(plugin, other->plugins)
 	{
-		const char *type = text_of(plugin, "type");
+		const char *type = json_text(json_get(plugin, "type"));
 
 		if (type && !list_count(list, type, NULL))
 			return false;

@@ -10,10 +10,13 @@ struct list {
 	char *file;
 	char *text;           /* NULL: it is not readable text */
 	cJSON *json;          /* NULL: it is not JSON */
+	char *wrong;          /* why libcni refuses it; NULL: it does not */
 	const cJSON *plugins; /* its elements; NULL: it has none */
 	const char *name;     /* the network's name; NULL: it has none */
 	const char *version;  /* its cniVersion; NULL: it has none */
-	bool is_chain; /* a .conflist, else the configuration of one plugin */
+	const char
+		*newest; /* what libcni 1.3 takes in its place; NULL: nothing */
+	bool is_chain;   /* a .conflist, else the configuration of one plugin */
 	bool is_ours;
 	bool is_multus;
 };

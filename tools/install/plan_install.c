@@ -32,12 +32,12 @@ static int half_list(struct install *i, const struct list *partial,
 		     const struct list *primary)
 {
 	if (partial == primary)
-		return install_fail(i, -EAGAIN, "%s/%s: is not a JSON object",
-				    i->net.path, partial->file);
-	return install_fail(
-		i, -EAGAIN,
-		"%s: has no list of network '%s', and %s is not a JSON object",
-		i->net.path, i->request->network, partial->file);
+		return install_fail(i, -EAGAIN, "%s/%s: %s", i->net.path,
+				    partial->file, partial->wrong);
+	return install_fail(i, -EAGAIN,
+			    "%s: has no list of network '%s', and %s %s",
+			    i->net.path, i->request->network, partial->file,
+			    partial->wrong);
 }
 
 /* Reads the lists and waits for one that is not JSON yet: not every network
@@ -68,6 +68,15 @@ static int read_lists(struct install *i, struct lists *lists,
 	return primary ? 0 : no_list(i);
 }
 
+/* Returns the version that the runtime takes; NULL if it takes none. */
+static const char *version_of(const struct install *i,
+			      const struct list *primary)
+{
+	return primary->newest && i->runtimes.known && i->runtimes.read_dropins
+		       ? primary->newest
+		       : primary->version;
+}
+
 static int check_primary(struct install *i, const struct list *primary)
 {
 	const char *wrong = NULL;
@@ -77,6 +86,9 @@ static int check_primary(struct install *i, const struct list *primary)
 			i, -EEXIST,
 			"%s/%s: has the name of natra's list, and is not natra's own",
 			i->net.path, primary->file);
+	if (primary->wrong)
+		return install_fail(i, -EINVAL, "%s/%s: %s", i->net.path,
+				    primary->file, primary->wrong);
 	if (!primary->name)
 		return install_fail(i, -EINVAL, "%s/%s: has no name",
 				    i->net.path, primary->file);
@@ -85,11 +97,8 @@ static int check_primary(struct install *i, const struct list *primary)
 		return install_fail(i, -EINVAL, "%s/%s: name '%s' %s",
 				    i->net.path, primary->file, primary->name,
 				    wrong);
-	if (!primary->version)
+	if (!version_of(i, primary))
 		return install_fail(i, -EINVAL, "%s/%s: has no cniVersion",
-				    i->net.path, primary->file);
-	if (primary->is_chain && cJSON_GetArraySize(primary->plugins) == 0)
-		return install_fail(i, -EINVAL, "%s/%s: has no plugins",
 				    i->net.path, primary->file);
 	return 0;
 }
@@ -273,40 +282,25 @@ static int plan_net(struct install *i, struct install_plan *plan,
 	return 0;
 }
 
-static char *element_of(const struct list *list)
-{
-	const cJSON *element;
-	char *json, *text;
-	int at = -1;
-
-	(void)list_count(list, PLUGIN_NAME, &at);
-	element = cJSON_GetArrayItem(list->plugins, at);
-	json = element ? cJSON_PrintUnformatted(element) : NULL;
-	text = json ? text_copy(json) : NULL;
-	cJSON_free(json);
-	return text;
-}
-
 static int make(struct install *i, struct install_plan *plan,
 		const struct lists *lists, const struct list *primary)
 {
 	cleanup_json cJSON *element = element_json(i->request->conf, NULL);
-	struct choice choice;
+	struct choice choice = {0};
 	int r;
 
 	r = check_primary(i, primary);
 	if (r == 0)
-		r = plugin_check(i, primary->version, element);
+		r = plugin_check(i, version_of(i, primary), element);
 	if (r == 0)
 		r = decide(i, lists, primary, &choice);
-	if (r < 0)
-		return r;
 	plan->mode = choice.mode;
 	plan->reason = choice.reason;
+	plan->element = choice.element;
+	if (r < 0)
+		return r;
 	plan->primary_file = text_copy(primary->file);
 	plan->primary_text = text_copy(primary->text);
-	if (plan->mode == INSTALL_PRESENT)
-		plan->element = element_of(primary);
 	warn(i, plan, lists, primary);
 	plan_stale(i, plan, lists);
 	/* The plugin comes before the list, since a runtime drops a list of

@@ -232,7 +232,7 @@ int plugin_check(struct install *i, const char *version, const cJSON *element)
 	if (!takes_version(i, version))
 		return install_fail(
 			i, -EOPNOTSUPP,
-			"the list's cniVersion %s is none that natra takes",
+			"the list's cniVersion '%s' is none that natra takes",
 			version);
 	cJSON_AddStringToObject(conf, "cniVersion", "1.1.0");
 	cJSON_AddStringToObject(conf, "name", "natra-install");

@@ -9,6 +9,7 @@
 #include "../common/text.h"
 #include "../pods/element.h"
 #include "../pods/results.h"
+#include "dropins.h"
 
 struct search {
 	const char *type;
@@ -110,13 +111,6 @@ char *use_find_delegation(struct install *i, const struct lists *lists,
 	return delegation_in(&i->multus, &multus, lists, ret_file);
 }
 
-static bool is_named_conf(const char *name)
-{
-	const char *dot = strrchr(name, '.');
-
-	return dot && strcmp(dot, ".conf") == 0;
-}
-
 static bool goes(const struct install_plan *plan, const char *path)
 {
 	for (size_t n = 0; n < plan->changes_len; n++) {
@@ -127,58 +121,37 @@ static bool goes(const struct install_plan *plan, const char *path)
 	return false;
 }
 
-static bool dropin_calls(const struct install *i, const char *path,
-			 const char *type)
+struct dropin_search {
+	const struct install_plan *plan;
+	const char *type;
+	char *found;
+};
+
+static int find_dropin(void *arg, const char *path, const cJSON *json,
+		       const char *wrong)
 {
-	cleanup_close int fd = dir_open_path(i->root_fd, path, O_RDONLY);
-	cleanup_text char *text = NULL;
-	cleanup_json cJSON *json = NULL;
+	struct dropin_search *search = arg;
 
-	if (fd < 0 || dir_read_fd(fd, &text) < 0)
-		return false;
-	json = cJSON_Parse(text);
-	return element_has_type(json, type);
-}
-
-static char *find_in(const struct install *i, const struct install_plan *plan,
-		     const struct dir *dir, const char *type)
-{
-	DIR *entries = dir_list(dir);
-	const struct dirent *entry;
-	char *found = NULL;
-
-	while (!found && entries && (entry = readdir(entries))) {
-		cleanup_text char *path =
-			text_format("%s/%s", dir->path, entry->d_name);
-
-		if (is_named_conf(entry->d_name) && !goes(plan, path) &&
-		    dropin_calls(i, path, type))
-			found = text_format("%s names it", path);
-	}
-	if (entries)
-		(void)closedir(entries);
-	return found;
+	(void)wrong;
+	if (goes(search->plan, path) || !element_has_type(json, search->type))
+		return 0;
+	search->found = text_format("%s names it", path);
+	return 1;
 }
 
 char *use_find_dropin(const struct install *i, const struct install_plan *plan,
 		      const char *type)
 {
+	struct dropin_search search = {plan, type, NULL};
 	DIR *entries = dir_list(&i->net);
 	const struct dirent *entry;
-	char *found = NULL;
 
-	/* Symbolic links to directories and to files are followed here, because
-	 * a runtime follows them. */
-	while (!found && entries && (entry = readdir(entries))) {
-		cleanup_text char *path =
-			text_format("%s/%s", i->net.path, entry->d_name);
-		cleanup_dir struct dir dir = DIR_INIT;
-
-		if (entry->d_name[0] != '.' &&
-		    dir_open(&dir, i->root_fd, path) == 0)
-			found = find_in(i, plan, &dir, type);
+	while (!search.found && entries && (entry = readdir(entries))) {
+		if (entry->d_name[0] != '.')
+			(void)dropins_foreach(i, entry->d_name, find_dropin,
+					      &search);
 	}
 	if (entries)
 		(void)closedir(entries);
-	return found;
+	return search.found;
 }
