@@ -111,10 +111,18 @@ static int refuse_unshaped(struct natra *n, int r, const struct record *record)
 				record->id, record->reason));
 }
 
-/* The policy on record cannot be read, so the caller has to give all of it. */
-static int refuse_foreign(struct natra *n, int r)
+/* Locks an attachment whose limits are to be changed. */
+static int lock_limits(struct natra *n, const char *id, struct pin_dir *ret_dir,
+		       struct pin_gen *ret_gen)
 {
-	return refuse(n, r, "%s: attach it again", last_error(n));
+	int r = attachment_lock(n, id, ret_dir, ret_gen);
+
+	/* The policy on record cannot be read, so the caller has to give all of it. */
+	if (r == -ESTALE)
+		return refuse(n, r, "%s: attach it again", last_error(n));
+	if (r == 0 && ret_gen->record.unshaped)
+		return refuse_unshaped(n, -EOPNOTSUPP, &ret_gen->record);
+	return r;
 }
 
 static int refuse_gone(struct natra *n, const struct pin_gen *gen)
@@ -184,14 +192,9 @@ int natra_configure(struct natra *n, const char *id,
 	if (r == 0)
 		r = policy_in(n, policy, &p, &automatic, &given);
 	if (r == 0)
-		r = attachment_lock(n, id, &dir, &gen);
-	if (r == -ESTALE)
-		return refuse_foreign(n, r);
-	if (r < 0)
-		return r;
-	if (gen.record.unshaped)
-		return refuse_unshaped(n, -EOPNOTSUPP, &gen.record);
-	r = attachment_read_subnets(n, &gen, &pinned);
+		r = lock_limits(n, id, &dir, &gen);
+	if (r == 0)
+		r = attachment_read_subnets(n, &gen, &pinned);
 	if (r == 0)
 		r = merge_lists(n, &given, &pinned, &p, &merged);
 	if (r == 0)
@@ -216,14 +219,9 @@ int natra_upgrade(struct natra *n, const char *id)
 
 	r = require_id(n, id);
 	if (r == 0)
-		r = attachment_lock(n, id, &dir, &gen);
-	if (r == -ESTALE)
-		return refuse_foreign(n, r);
-	if (r < 0)
-		return r;
-	if (gen.record.unshaped)
-		return refuse_unshaped(n, -EOPNOTSUPP, &gen.record);
-	r = refuse_gone(n, &gen);
+		r = lock_limits(n, id, &dir, &gen);
+	if (r == 0)
+		r = refuse_gone(n, &gen);
 	if (r < 0)
 		return r;
 	policy = record_get_policy(&gen.record);

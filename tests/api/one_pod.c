@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "one_pod.h"
 
+#include <stdio.h>
+
 struct natra *n;
 struct pod pod;
 
@@ -18,4 +20,46 @@ int one_pod_end(void **state)
 	(void)state;
 	rig_end(n, &pod, (const char *const[]){ID}, 1);
 	return 0;
+}
+
+int attach_pod(const struct natra_policy *policy)
+{
+	struct natra_target target = pod_target(&pod, ID);
+
+	return KEPT(natra_attach(n, &target, policy, NULL));
+}
+
+struct natra_group_info group_of(const char *name, uint64_t mbit)
+{
+	struct natra_group_info group = NATRA_INIT(group);
+
+	group.name = name;
+	group.ingress_rate_bits_per_sec = mbit * MBIT;
+	group.egress_rate_bits_per_sec = mbit * MBIT;
+	return group;
+}
+
+void make_group(const char *name, uint64_t mbit)
+{
+	const struct natra_group_info group = group_of(name, mbit);
+
+	assert_int_equal(KEPT(natra_group_set(n, &group)), 0);
+}
+
+void remove_group(const char *name)
+{
+	assert_int_equal(KEPT(natra_group_remove(n, name)), 0);
+}
+
+void enter_group(struct natra_policy *policy, const char *name)
+{
+	(void)snprintf(policy->group, sizeof(policy->group), "%s", name);
+}
+
+struct natra_policy member_of(const char *name)
+{
+	struct natra_policy policy = policy_of(10, 20);
+
+	enter_group(&policy, name);
+	return policy;
 }

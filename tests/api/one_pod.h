@@ -17,6 +17,16 @@ int one_pod_begin(void **state);
 /* Checks that no pins are left after the detach. */
 int one_pod_end(void **state);
 
+/* Attaches to the pod, and checks that the call leaves the thread as it was. */
+int attach_pod(const struct natra_policy *policy);
+
+/* A group has this rate in both directions, and a member 10 Mbit/s into it and 20 out of it. */
+struct natra_group_info group_of(const char *name, uint64_t mbit);
+void make_group(const char *name, uint64_t mbit);
+void remove_group(const char *name);
+void enter_group(struct natra_policy *policy, const char *name);
+struct natra_policy member_of(const char *name);
+
 #define POD_CASE(name)                                                         \
 	cmocka_unit_test_setup_teardown(name, one_pod_begin, one_pod_end)
 

@@ -40,13 +40,6 @@ static struct natra_policy begin(void)
 	return policy;
 }
 
-static int attach(const struct natra_policy *policy)
-{
-	struct natra_target target = pod_target(&pod, ID);
-
-	return KEPT(natra_attach(n, &target, policy, NULL));
-}
-
 struct told {
 	char text[512];
 	int result;
@@ -90,7 +83,7 @@ static void what_was_given_is_told(void **state)
 
 	(void)state;
 	assert_int_equal(natra_foreach_class(n, ID, tell, &told), -ENOENT);
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 	info = rig_query(n, ID);
 	assert_int_equal(info.policy.classes_len, 2);
 	assert_null(info.policy.classes);
@@ -146,7 +139,7 @@ static void each_counts_its_own(void **state)
 	(void)state;
 	assert_int_equal(KEPT(natra_foreach_class_stats(n, ID, count, &counts)),
 			 -ENOENT);
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 	rest = counted(NULL);
 	pod_send(&pod, 30);
 	assert_int_equal(counted("near"), 30);
@@ -177,7 +170,7 @@ static void top_has_the_flows_of_all(void **state)
 
 	(void)state;
 	policy.fast_pass = NATRA_FAST_PASS_OFF;
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 	pod_send(&pod, 5);
 	assert_int_equal(
 		KEPT(natra_top(n, ID, NATRA_DIRECTION_INGRESS, flows, &len)),
@@ -198,7 +191,7 @@ static void configure_changes_them(void **state)
 	struct natra_info before, after;
 
 	(void)state;
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 	before = rig_query(n, ID);
 	pod_send(&pod, 10);
 	list[0].subnets = others;
@@ -235,7 +228,7 @@ static void a_stale_policy_is_refused(void **state)
 	char *before;
 
 	(void)state;
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 	before = rig_state();
 	stale = rig_query(n, ID).policy;
 	for (stale.classes_len = 0; stale.classes_len < 4;
@@ -262,7 +255,7 @@ static void a_drain_lifts_them(void **state)
 	(void)state;
 	list[0] = make("all", all, 1, 1, 1);
 	policy.classes_len = 1;
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 	rig_sh("tc qdisc add dev " NODE_SIDE
 	       " root handle 1: tbf rate 8kbit burst 1600 limit 64k");
 	device_send(NODE_SIDE, 200);
@@ -279,7 +272,7 @@ static void other_names_replace_it(void **state)
 	struct natra_policy policy = begin();
 
 	(void)state;
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 	pod_send(&pod, 10);
 	list[0].name = "nearer";
 	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
@@ -287,11 +280,11 @@ static void other_names_replace_it(void **state)
 	pod_send(&pod, 10);
 	assert_int_equal(counted("nearer"), 10);
 	policy.classes_len = 1;
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
 	policy.classes_len = 0;
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), -EBADE);
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 	are_told("");
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
 }
@@ -305,7 +298,7 @@ static void an_empty_list_takes_them_away(void **state)
 	bool has_edt;
 
 	(void)state;
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 	has_edt = rig_query(n, ID).edt_active;
 	none.classes = list;
 	assert_int_equal(KEPT(natra_configure(n, ID, &none)), 0);
@@ -333,10 +326,10 @@ static void attach_keeps_the_programs(void **state)
 	struct natra_info before, after;
 
 	(void)state;
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 	before = rig_query(n, ID);
 	list[0].egress_rate_bits_per_sec = 5 * MBIT;
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 	after = rig_query(n, ID);
 	assert_int_equal(after.ingress_prog_id, before.ingress_prog_id);
 	are_told("near 100000000 5000000 0 10.78.0.0/16 2001:db8::/32; "
@@ -357,7 +350,7 @@ static void classes_alone_are_enough(void **state)
 	policy.ingress_rate_bits_per_sec = 0;
 	policy.egress_rate_bits_per_sec = 0;
 	list[0].egress_rate_bits_per_sec = 0;
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 	info = rig_query(n, ID);
 	assert_true(info.ingress_prog_id != 0);
 	assert_int_equal(info.egress_prog_id, 0);
@@ -375,7 +368,7 @@ static void check_compares_them(void **state)
 	char path[192];
 
 	(void)state;
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
 	list[1].ingress_rate_bits_per_sec++;
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), -EBADE);
@@ -395,7 +388,7 @@ static void check_compares_them(void **state)
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EBADE);
 	policy = begin();
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
 	are_told(BEGUN);
 }
@@ -407,21 +400,21 @@ static void bad_ones_are_refused(void **state)
 
 	(void)state;
 	list[1].name = "near";
-	assert_int_equal(attach(&policy), -EINVAL);
+	assert_int_equal(attach_pod(&policy), -EINVAL);
 	says(n, "classes", "'near' is there twice");
 	policy = begin();
 	list[1].sz--;
-	assert_int_equal(attach(&policy), -EINVAL);
+	assert_int_equal(attach_pod(&policy), -EINVAL);
 	says(n, "classes.sz", NULL);
 	policy = begin();
 	policy.classes = NULL;
-	assert_int_equal(attach(&policy), -EINVAL);
+	assert_int_equal(attach_pod(&policy), -EINVAL);
 	says(n, "classes", "NULL");
 	policy = begin();
 	policy.ingress_rate_bits_per_sec = policy.egress_rate_bits_per_sec = 0;
 	list[0] = make("near", peer, 2, 0, 0);
 	policy.classes_len = 1;
-	assert_int_equal(attach(&policy), -EINVAL);
+	assert_int_equal(attach_pod(&policy), -EINVAL);
 	says(n, "at least one", NULL);
 	rig_same_state(before);
 	free(before);
@@ -438,7 +431,7 @@ static void slots_are_given_back(void **state)
 		struct natra_info info;
 
 		list[0].name = i % 2 ? "near" : "nearer";
-		assert_int_equal(attach(&policy), 0);
+		assert_int_equal(attach_pod(&policy), 0);
 		info = rig_query(n, ID);
 		assert_int_equal(info.policy.classes_len, 2);
 		/* The second attach may need a second bank. */
@@ -459,7 +452,7 @@ static void a_record_alone_has_them(void **state)
 		KEPT(natra_record_unshaped(n, &target, &policy, "no reason")),
 		0);
 	are_told(BEGUN);
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 	are_told(BEGUN);
 }
 
@@ -473,7 +466,7 @@ static void in_every_mode(void **state)
 				       m == NATRA_MODE_TCX_HOSTSIDE))
 			continue;
 		policy.attach_mode = (enum natra_mode)m;
-		assert_int_equal(attach(&policy), 0);
+		assert_int_equal(attach_pod(&policy), 0);
 		assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
 		pod_send(&pod, 3);
 		assert_int_equal(counted("near"), 3);

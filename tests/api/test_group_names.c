@@ -14,48 +14,6 @@
 
 #define TEAM "team a"
 
-static struct natra_group_info group_of(const char *name, uint64_t mbit)
-{
-	struct natra_group_info group = NATRA_INIT(group);
-
-	group.name = name;
-	group.ingress_rate_bits_per_sec = mbit * MBIT;
-	group.egress_rate_bits_per_sec = mbit * MBIT;
-	return group;
-}
-
-static void make_group(const char *name, uint64_t mbit)
-{
-	const struct natra_group_info group = group_of(name, mbit);
-
-	assert_int_equal(KEPT(natra_group_set(n, &group)), 0);
-}
-
-static void remove_group(const char *name)
-{
-	assert_int_equal(KEPT(natra_group_remove(n, name)), 0);
-}
-
-static int attach(const struct natra_policy *policy)
-{
-	struct natra_target target = pod_target(&pod, ID);
-
-	return KEPT(natra_attach(n, &target, policy, NULL));
-}
-
-static void enter(struct natra_policy *policy, const char *name)
-{
-	(void)snprintf(policy->group, sizeof(policy->group), "%s", name);
-}
-
-static struct natra_policy member_of(const char *name)
-{
-	struct natra_policy policy = policy_of(10, 20);
-
-	enter(&policy, name);
-	return policy;
-}
-
 static int count(void *arg, const struct natra_group_info *group)
 {
 	(void)group;
@@ -106,13 +64,13 @@ static void automatic_groups_come_and_go(void **state)
 
 	(void)state;
 	policy.group_is_automatic = 1;
-	assert_int_equal(attach(&policy), -ENOENT);
+	assert_int_equal(attach_pod(&policy), -ENOENT);
 	says(n, "group", TEAM);
 	make_group(TEAM, 100);
-	assert_int_equal(attach(&policy), -ENOENT);
+	assert_int_equal(attach_pod(&policy), -ENOENT);
 	says(n, "automatic", TEAM);
 	policy.automatic_group = &limits;
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 	assert_int_equal(look_for(TEAM, true).members, 1);
 	assert_int_equal(look_for(TEAM, true).egress_rate_bits_per_sec,
 			 50 * MBIT);
@@ -143,12 +101,12 @@ static void automatic_groups_come_and_go(void **state)
 	pod_remove(&second);
 	assert_int_equal(look_for(TEAM, true).members, 1);
 	/* It leaves for another group, and for none. */
-	enter(&policy, "b");
+	enter_group(&policy, "b");
 	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
 	assert_int_equal(look_for(TEAM, true).sz, 0);
 	assert_int_equal(look_for("b", true).members, 1);
 	policy = policy_of(10, 20);
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 	assert_int_equal(count_groups(), 0);
 	rig_detach(n, ID);
 	assert_int_equal(rig_pins(), 0);
@@ -164,26 +122,26 @@ static void refused_members_make_no_group(void **state)
 	policy.automatic_group = &limits;
 	policy.group_floor_bits_per_sec = 9 * MBIT;
 	limits.egress_rate_bits_per_sec = 8 * MBIT;
-	assert_int_equal(attach(&policy), -ERANGE);
+	assert_int_equal(attach_pod(&policy), -ERANGE);
 	says(n, TEAM, "9000000");
 	limits.parent = "nobody";
-	assert_int_equal(attach(&policy), -ENOENT);
+	assert_int_equal(attach_pod(&policy), -ENOENT);
 	says(n, "parent", "nobody");
 	limits.parent = NULL;
 	policy.group_floor_bits_per_sec = 0;
 	policy.attach_mode = NATRA_MODE_TCX_HOSTSIDE;
 	policy.edt_pacing = NATRA_EDT_ON;
-	assert_int_equal(attach(&policy), -EOPNOTSUPP);
+	assert_int_equal(attach_pod(&policy), -EOPNOTSUPP);
 	assert_int_equal(rig_pins(), 0);
 	policy = member_of(TEAM);
 	policy.automatic_group = &limits;
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 	limits.egress_rate_bits_per_sec = 5 * MBIT;
 	policy.group_floor_bits_per_sec = 6 * MBIT;
 	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), -ERANGE);
 	assert_int_equal(look_for(TEAM, true).egress_rate_bits_per_sec,
 			 8 * MBIT);
-	enter(&policy, "b");
+	enter_group(&policy, "b");
 	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), -ERANGE);
 	assert_int_equal(count_groups(), 1);
 }
@@ -338,7 +296,7 @@ static void a_pod_is_never_in_another_group(void **state)
 	(void)state;
 	while (time(NULL) < until ||
 	       ((!joined || !missed) && time(NULL) < until + 20)) {
-		int r = attach(&policy);
+		int r = attach_pod(&policy);
 
 		assert_true(r == 0 || r == -ENOENT);
 		joined += r == 0;

@@ -21,43 +21,6 @@
 
 #define TEAM "team a"
 
-static struct natra_group_info group_of(const char *name, uint64_t mbit)
-{
-	struct natra_group_info group = NATRA_INIT(group);
-
-	group.name = name;
-	group.ingress_rate_bits_per_sec = mbit * MBIT;
-	group.egress_rate_bits_per_sec = mbit * MBIT;
-	return group;
-}
-
-static void make_group(const char *name, uint64_t mbit)
-{
-	const struct natra_group_info group = group_of(name, mbit);
-
-	assert_int_equal(KEPT(natra_group_set(n, &group)), 0);
-}
-
-static void enter(struct natra_policy *policy, const char *name)
-{
-	(void)snprintf(policy->group, sizeof(policy->group), "%s", name);
-}
-
-static int attach(const struct natra_policy *policy)
-{
-	struct natra_target target = pod_target(&pod, ID);
-
-	return KEPT(natra_attach(n, &target, policy, NULL));
-}
-
-static struct natra_policy member_of(const char *name)
-{
-	struct natra_policy policy = policy_of(10, 20);
-
-	enter(&policy, name);
-	return policy;
-}
-
 /* Makes a group, and returns the policy of a member. */
 static struct natra_policy make_member_of(const char *name, uint64_t mbit)
 {
@@ -89,11 +52,6 @@ static struct walk walk(void)
 
 	assert_int_equal(KEPT(natra_foreach_group(n, note, &w)), 0);
 	return w;
-}
-
-static void remove_group(const char *name)
-{
-	assert_int_equal(KEPT(natra_group_remove(n, name)), 0);
 }
 
 /* Without a member nothing stays of a group that is removed. */
@@ -208,7 +166,7 @@ static void members_are_counted_and_charged(void **state)
 	policy = make_member_of(TEAM, 100);
 	policy.fast_pass = NATRA_FAST_PASS_OFF;
 	policy.edt_pacing = NATRA_EDT_OFF;
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 	pod_send(&pod, 7);
 	w = walk();
 	assert_int_equal(w.last.members, 1);
@@ -235,7 +193,7 @@ static void a_member_to_come_keeps_its_group(void **state)
 	int fd;
 
 	(void)state;
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 	(void)snprintf(path, sizeof(path), "%s/meta",
 		       rig_query(n, ID).pin_path);
 	fd = bpf_obj_get(path);
@@ -246,7 +204,7 @@ static void a_member_to_come_keeps_its_group(void **state)
 	(void)close(fd);
 	assert_int_equal(KEPT(natra_group_remove(n, TEAM)), -EBUSY);
 	says(n, TEAM, ID);
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 	assert_int_equal(walk().last.members, 1);
 	rig_detach(n, ID);
 	remove_group(TEAM);
@@ -258,12 +216,12 @@ static void unknown_group_is_refused(void **state)
 			    plain = policy_of(10, 20);
 
 	(void)state;
-	assert_int_equal(attach(&policy), -ENOENT);
+	assert_int_equal(attach_pod(&policy), -ENOENT);
 	says(n, "group", "nobody");
 	assert_int_equal(rig_pins(), 0);
 	make_group(TEAM, 100);
-	assert_int_equal(attach(&policy), -ENOENT);
-	assert_int_equal(attach(&plain), 0);
+	assert_int_equal(attach_pod(&policy), -ENOENT);
+	assert_int_equal(attach_pod(&plain), 0);
 	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), -ENOENT);
 	says(n, "group", "nobody");
 	assert_int_equal(KEPT(natra_check(n, ID, &plain)), 0);
@@ -280,13 +238,13 @@ static void groups_change_live(void **state)
 	make_group(TEAM, 100);
 	make_group("b", 100);
 	policy = policy_of(10, 20);
-	assert_int_equal(attach(&policy), 0);
-	enter(&policy, TEAM);
+	assert_int_equal(attach_pod(&policy), 0);
+	enter_group(&policy, TEAM);
 	policy.group_weight = 5;
 	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
 	prog = rig_query(n, ID).ingress_prog_id;
 	pod_send(&pod, 3);
-	enter(&policy, "b");
+	enter_group(&policy, "b");
 	policy.group_floor_bits_per_sec = 10 * MBIT;
 	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
 	assert_int_equal(rig_query(n, ID).ingress_prog_id, prog);
@@ -329,11 +287,11 @@ static void members_need_no_rates(void **state)
 
 	(void)state;
 	make_group(TEAM, 100);
-	enter(&policy, TEAM);
+	enter_group(&policy, TEAM);
 	policy.fast_pass = NATRA_FAST_PASS_OFF;
 	policy.edt_pacing = NATRA_EDT_OFF;
 	policy.group_floor_bits_per_sec = 40 * MBIT;
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 	info = rig_query(n, ID);
 	assert_int_equal(info.policy.ingress_rate_bits_per_sec, 0);
 	assert_int_equal(info.effective.egress_rate_bits_per_sec, 0);
@@ -371,8 +329,8 @@ static void floors_over_the_rate_are_refused(void **state)
 	(void)state;
 	policy = make_member_of(TEAM, 15);
 	policy.group_floor_bits_per_sec = 10 * MBIT;
-	assert_int_equal(attach(&policy), 0);
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 	policy.group_floor_bits_per_sec = 6 * MBIT;
 	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)),
 			 -ERANGE);
@@ -425,7 +383,7 @@ static void a_killed_change_leaves_no_floors(void **state)
 	(void)state;
 	policy = make_member_of(TEAM, 15);
 	policy.group_floor_bits_per_sec = 10 * MBIT;
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 	group.egress_rate_bits_per_sec = 9 * MBIT;
 	set_and_be_killed(&group);
 	assert_int_equal(walk().last.egress_rate_bits_per_sec, 15 * MBIT);
@@ -451,10 +409,10 @@ static void floors_of_groups_are_checked(void **state)
 	policy.egress_rate_bits_per_sec = 50 * MBIT;
 	policy.ingress_rate_bits_per_sec = 50 * MBIT;
 	policy.group_floor_bits_per_sec = 41 * MBIT;
-	assert_int_equal(attach(&policy), -ERANGE);
+	assert_int_equal(attach_pod(&policy), -ERANGE);
 	says(n, "node", "101000000");
 	policy.group_floor_bits_per_sec = 40 * MBIT;
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 	group = group_of("node", 99);
 	assert_int_equal(natra_group_set(n, &group), -ERANGE);
 	says(n, "node", "100000000");
@@ -503,7 +461,7 @@ static void check_compares_the_group(void **state)
 
 	(void)state;
 	policy = make_member_of(TEAM, 100);
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 	map = open_map();
 	map[1].limits[0].rate.mult++;
 	map[1].limits[1].rate.mult++;
@@ -548,7 +506,7 @@ static void classes_are_of_the_group(void **state)
 	policy.fast_pass = NATRA_FAST_PASS_OFF;
 	policy.classes = &class;
 	policy.classes_len = 1;
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 	assert_in_range(charged_of(50), 50, 60);
 	assert_int_equal(natra_class_stats(n, ID, "near", &stats), 0);
 	assert_int_equal(stats.ingress.admitted.packets, 50);

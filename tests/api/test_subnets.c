@@ -30,13 +30,6 @@ static struct natra_policy unshaped(const char *const *blocks, size_t len)
 	return policy;
 }
 
-static int attach(const struct natra_policy *policy)
-{
-	struct natra_target target = pod_target(&pod, ID);
-
-	return KEPT(natra_attach(n, &target, policy, NULL));
-}
-
 struct blocks {
 	char text[8][64];
 	size_t len;
@@ -63,7 +56,7 @@ static void what_was_given_is_told(void **state)
 	assert_int_equal(KEPT(natra_foreach_subnet(n, ID, note, &blocks)),
 			 -ENOENT);
 	says(n, ID, NULL);
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 	info = rig_query(n, ID);
 	assert_int_equal(info.policy.shaped_subnets_len, 2);
 	assert_int_equal(info.policy.unshaped_subnets_len, 0);
@@ -98,7 +91,7 @@ static void other_subnets_change_it(void **state)
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		struct natra_info info;
 
-		assert_int_equal(attach(&steps[i].policy), 0);
+		assert_int_equal(attach_pod(&steps[i].policy), 0);
 		info = rig_query(n, ID);
 		assert_int_equal(info.ingress_prog_id == before,
 				 steps[i].in_place);
@@ -126,7 +119,7 @@ static void configure_changes_them(void **state)
 	struct natra_info before, after;
 
 	(void)state;
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 	before = rig_query(n, ID);
 	pod_send(&pod, 10);
 	assert_int_equal(exempt(), 0);
@@ -178,7 +171,7 @@ static void they_stand_beside_classes(void **state)
 	(void)state;
 	policy.classes = &class;
 	policy.classes_len = 1;
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 	pod_send(&pod, 10);
 	assert_int_equal(exempt(), 10);
 	assert_int_equal(natra_class_stats(n, ID, "lan", &stats), 0);
@@ -220,7 +213,7 @@ static void configure_keeps_them(void **state)
 
 	(void)state;
 	policy.egress_rate_bits_per_sec = 0;
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 
 	/* These changes name no subnets, then the same ones, then those of a
 	 * query. */
@@ -263,7 +256,7 @@ static void check_compares_them(void **state)
 	struct natra_policy policy = shaped(given, 3);
 
 	(void)state;
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 	assert_int_equal(KEPT(natra_check(n, ID, NULL)), 0);
 	policy = shaped(same, 2);
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
@@ -286,7 +279,7 @@ static void check_misses_the_pin(void **state)
 	char path[192];
 
 	(void)state;
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 	info = rig_query(n, ID);
 	(void)snprintf(path, sizeof(path), "%s/subnets", info.pin_path);
 	assert_int_equal(unlink(path), 0);
@@ -296,7 +289,7 @@ static void check_misses_the_pin(void **state)
 			 -ENOENT);
 	says(n, "subnets", ID);
 	/* Attaching again repairs it. */
-	assert_int_equal(attach(&policy), 0);
+	assert_int_equal(attach_pod(&policy), 0);
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
 }
 

@@ -10,6 +10,21 @@
 
 #include "conf.h"
 
+static struct natra *n; /* of each case */
+
+static inline int setup(void **state)
+{
+	(void)state;
+	return natra_open(&n, NULL);
+}
+
+static inline int teardown(void **state)
+{
+	(void)state;
+	natra_close(n);
+	return 0;
+}
+
 /* Makes a configuration from members, if the other members do not matter. */
 #define CONF(members)                                                          \
 	"{\"cniVersion\":\"1.0.0\",\"name\":\"net\",\"type\":\"natra\""        \

@@ -8,21 +8,6 @@
 #define RUNTIME(bandwidth) "\"runtimeConfig\":{\"bandwidth\":" bandwidth "}"
 #define MBIT10             10000000ULL
 
-static struct natra *n;
-
-static int setup(void **state)
-{
-	(void)state;
-	return natra_open(&n, NULL);
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	natra_close(n);
-	return 0;
-}
-
 static int read_conf(struct settings *s, const struct conf *conf,
 		     struct failure *failure)
 {

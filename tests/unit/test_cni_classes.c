@@ -5,21 +5,6 @@
 #include "classes.h"
 #include "../../src/policy/fields.h"
 
-static struct natra *n;
-
-static int setup(void **state)
-{
-	(void)state;
-	return natra_open(&n, NULL);
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	natra_close(n);
-	return 0;
-}
-
 static int read_text(const char *members, struct settings *s, struct conf *conf,
 		     struct failure *failure)
 {

@@ -14,7 +14,6 @@
 
 #define ACROSS "can be the same in two namespaces"
 
-static struct natra *n;
 static struct log quiet = LOG_INIT;
 
 /* What the library does. */
@@ -46,18 +45,10 @@ enum natra_code __wrap_natra_error_code(const struct natra *handle)
 		       : NATRA_CODE_NONE;
 }
 
-static int setup(void **state)
+static int begin(void **state)
 {
-	(void)state;
 	memset(&fake, 0, sizeof(fake));
-	return natra_open(&n, NULL);
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	natra_close(n);
-	return 0;
+	return setup(state);
 }
 
 static const struct asker shop = {.pod = "shop/a"};
@@ -249,11 +240,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_group_that_went_is_left,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(
-			an_error_leaves_the_group_if_the_pod_goes_on, setup,
+			an_error_leaves_the_group_if_the_pod_goes_on, begin,
 			teardown),
 		cmocka_unit_test_setup_teardown(
-			what_the_library_refuses_is_no_key, setup, teardown),
-		cmocka_unit_test_setup_teardown(names_are_kept_apart, setup,
+			what_the_library_refuses_is_no_key, begin, teardown),
+		cmocka_unit_test_setup_teardown(names_are_kept_apart, begin,
 						teardown),
 	};
 

@@ -4,21 +4,6 @@
 #include "../../tools/common/annotations.h"
 #include "command.h"
 
-static struct natra *n;
-
-static int setup(void **state)
-{
-	(void)state;
-	return natra_open(&n, NULL);
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	natra_close(n);
-	return 0;
-}
-
 static int read_settings(const char *text, struct settings *s,
 			 struct failure *failure)
 {
