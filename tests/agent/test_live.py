@@ -477,6 +477,34 @@ class Server(Case):
         self.ready()
         self.assertEqual(len(self.api.watches), 1)
 
+    def test_pod_of_an_unreadable_result(self):
+        """It is named likewise; the edit takes effect when the result is whole again."""
+        self.node.attached("net/a/eth0", 1000000, 0)
+        self.pod(annotations={IN: "1M"})
+        path = self.node.result("net-a-eth0")
+        whole = path.read_text()
+        for torn in (whole[:whole.index("capabilityArgs") + 40], whole.replace('"config"', '"x"'),
+                     whole.replace('"result"', '"' + "x" * 17000000 + '"')):
+            path.write_text(torn)
+            self.api.events.clear()
+            with self.start("--period", "1s") as agent:
+                agent.wait("the pod stays as it is\" file=/var/lib/cni/results/net-a-eth0 "
+                           "pod=shop/pod-a")
+                wait_until(lambda: self.api.events, agent.log)
+                self.assertEqual(self.api.events[0][1]["involvedObject"]["name"], "pod-a")
+                self.assertIn("net-a-eth0: cannot be read", self.api.events[0][1]["message"])
+                self.assertIn("[+] pods: 1 cached results cannot be read\n", agent.wait_ready())
+                self.assertIn("natra_unreadable_results 1\n", agent.get("/metrics")[1])
+                self.api.put("a", {IN: "2M"})
+                agent.wait("pod=pod-a error=", 1)
+                self.assertEqual(self.node.limits("a"), (1000000, 0))
+                path.write_text(whole)
+                self.until("a", (2000000, 0))
+                wait_until(lambda: "natra_unreadable_results 0\n" in agent.get("/metrics")[1],
+                           agent.log)
+            self.api.put("a", {IN: "1M"})
+            self.node.attached("net/a/eth0", 1000000, 0)
+
     def test_hangs_and_resets(self):
         """A server that closes at once, or speaks no HTTP, is not hammered."""
         def reset(h):

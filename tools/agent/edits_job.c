@@ -266,6 +266,13 @@ static void apply(const struct seat *seat, const struct edit *edit,
 	(void)alarm(0);
 }
 
+static void note_unreadable(const char *path, struct edit_result *result)
+{
+	result->is_failed = true;
+	(void)snprintf(result->message, sizeof(result->message),
+		       "%s: cannot be read", path);
+}
+
 /* Finds the pods of one file in libcni's cache. */
 static int look_at_result(void *arg, const char *path, const char *text)
 {
@@ -279,15 +286,18 @@ static int look_at_result(void *arg, const char *path, const char *text)
 	};
 	const struct edit *edit = edits->first;
 	struct cached cached;
+	enum cached_kind kind = cached_read(text, &cached);
 
-	if (!text || !cached_read(text, &cached))
-		return 0;
 	for (size_t i = 0; i < edits->report->count; i++, edit = edit->next) {
 		struct edit_result *result = &edits->report->results[i];
 
-		if (!is_of(&cached, edit))
+		if (kind == CACHED_OTHER || !is_of(&cached, edit))
 			continue;
 		result->is_found = true;
+		if (kind == CACHED_UNREADABLE) {
+			note_unreadable(path, result);
+			continue;
+		}
 		edits->report->now = i + 1;
 		if (is_of_runtime(&cached) && seat_fill(&seat, path, &cached))
 			apply(&seat, edit, result);

@@ -42,7 +42,8 @@ struct pods_report {
 	int r; /* less than 0: the pods could not be looked at */
 	char error[256];
 	size_t adopted, replaced, upgraded, failed;
-	size_t later; /* were not looked at, since the time was over */
+	size_t unreadable; /* files in libcni's cache */
+	size_t later;      /* were not looked at, since the time was over */
 };
 
 /* Limits running pods that should have limits and have none, and lets all

@@ -65,6 +65,13 @@ static bool say_pods(const struct keeper *k, enum work_end end)
 		return false;
 	}
 	health_ready(k->health, PART_PODS);
+	k->health->unreadable_results = report->unreadable;
+	if (report->unreadable)
+		health_note(k->health, PART_PODS,
+			    "%zu cached results cannot be read",
+			    report->unreadable);
+	else
+		health_note(k->health, PART_PODS, "%s", "");
 	if (!report->adopted && !report->replaced && !report->upgraded &&
 	    !report->failed)
 		return true;

@@ -124,25 +124,40 @@ static struct seat new_seat(const struct pods *pods)
 	};
 }
 
+static void say_unreadable(struct pods *pods, const char *path,
+			   const struct cached *cached)
+{
+	struct log_words words = {0};
+	char pod[NATRA_NAME_MAX + 1];
+
+	pods->report->unreadable++;
+	cached_pod(cached, pod, sizeof(pod));
+	log_add(&words, "file", path);
+	log_add(&words, "pod", pod);
+	log_line(pods->jobs->log, NATRA_LOG_WARN,
+		 "a pod's cached result cannot be read: the pod stays as it is",
+		 &words);
+}
+
 static int look_at_result(void *arg, const char *path, const char *text)
 {
 	struct pods *pods = arg;
 	struct seat seat = new_seat(pods);
 	struct cached cached;
 
-	if (!text) {
-		pods->report->failed++;
-		log_write(pods->jobs->log, NATRA_LOG_WARN,
-			  "%s: cannot be read: its pod is not looked at", path);
-		return 0;
-	}
-	if (!cached_read(text, &cached)) {
+	switch (cached_read(text, &cached)) {
+	case CACHED_INTERFACE:
+		if (seat_fill(&seat, path, &cached))
+			look_at(pods, &seat);
+		break;
+	case CACHED_UNREADABLE:
+		say_unreadable(pods, path, &cached);
+		break;
+	case CACHED_OTHER:
 		log_write(pods->jobs->log, NATRA_LOG_DEBUG,
 			  "%s: is not a result of libcni's", path);
-		return 0;
+		break;
 	}
-	if (seat_fill(&seat, path, &cached))
-		look_at(pods, &seat);
 	cached_free(&cached);
 	return 0;
 }
@@ -192,7 +207,7 @@ static int adopt(struct pods *pods)
 
 	if (r < 0 || !pods->waiting)
 		return r;
-	pods->waiting = 0;
+	pods->waiting = pods->report->unreadable = 0;
 	pods->until_ms = clock_ms() + DRAIN_MAX_MS;
 	r = results_foreach(pods->root_fd, look_at_result, pods);
 	pods->report->later = pods->waiting;

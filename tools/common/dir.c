@@ -112,8 +112,10 @@ int dir_read_fd(int fd, char **ret_text)
 		if (n == 0)
 			break;
 		len += (size_t)n;
-		if (len > TEXT_MAX)
+		if (len > TEXT_MAX) {
+			*ret_text = text_part(text, CHUNK);
 			return -EFBIG;
+		}
 	}
 	if (memchr(text, '\0', len))
 		return -EINVAL;

@@ -42,7 +42,7 @@ int dir_lock(const struct dir *dir);
 bool dir_same(const struct dir *a, const struct dir *b);
 
 /* Reads a whole file; the caller frees the text. Returns -EINVAL if it is not a
- * text, -EFBIG if it is over 1 MiB. */
+ * text. Returns -EFBIG if it is over 16 MiB, with the beginning of the text. */
 int dir_read_fd(int fd, char **ret_text);
 /* Reads a regular file in the same way. Returns -ELOOP for a symbolic link. */
 int dir_read(const struct dir *dir, const char *name, char **ret_text);

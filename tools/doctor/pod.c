@@ -74,9 +74,8 @@ static int add_result(void *arg, const char *path, const char *text)
 	struct pod *pod;
 
 	(void)path;
-	if (!text || !cached_read(text, &cached))
-		return 0;
-	if (strcmp(cached.ifname, "lo") == 0) {
+	if (cached_read(text, &cached) != CACHED_INTERFACE ||
+	    strcmp(cached.ifname, "lo") == 0) {
 		cached_free(&cached);
 		return 0;
 	}

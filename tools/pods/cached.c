@@ -70,20 +70,33 @@ static bool is_relayed(const cJSON *list)
 	       element_find(list, "multus-shim");
 }
 
-bool cached_read(const char *text, struct cached *ret)
+static enum cached_kind kind_of(const struct cached *c, bool is_whole)
 {
-	struct cached c = {.json = cJSON_Parse(text)};
+	const bool is_wrong = name_wrong(c->container_id) ||
+			      name_wrong(c->network) || !c->ifname[0] ||
+			      !cJSON_IsObject(c->list);
 
-	fill(&c);
-	if (!name_wrong(c.container_id) && !name_wrong(c.network) &&
-	    c.ifname[0])
-		c.list = results_list(c.json);
-	if (!cJSON_IsObject(c.list) || is_relayed(c.list)) {
-		cached_free(&c);
-		return false;
-	}
-	*ret = c;
-	return true;
+	if (is_whole && !is_wrong)
+		return is_relayed(c->list) ? CACHED_OTHER : CACHED_INTERFACE;
+	return !is_whole || strcmp(text_at(c->json, "kind"), "cniCacheV1") == 0
+		       ? CACHED_UNREADABLE
+		       : CACHED_OTHER;
+}
+
+enum cached_kind cached_read(const char *text, struct cached *ret)
+{
+	/* libcni writes those that name the pod before the long ones. */
+	static const char *const keys[] = {"kind",    "containerId", "ifName",
+					   "config",  "networkName", "netns",
+					   "cniArgs", NULL};
+	cJSON *whole = cJSON_Parse(text ? text : "");
+
+	*ret = (struct cached){
+		.json = whole ? whole : json_pick(text ? text : "", keys),
+	};
+	fill(ret);
+	ret->list = results_list(ret->json);
+	return kind_of(ret, whole);
 }
 
 void cached_free(struct cached *cached)

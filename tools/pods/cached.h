@@ -17,9 +17,18 @@ struct cached {
 	const char *pod_namespace, *pod_name, *pod_uid;
 };
 
-/* Reads the text of a file in the cache. Returns false if it is not that of an
- * interface; cached_free is not needed then. */
-bool cached_read(const char *text, struct cached *ret);
+enum cached_kind {
+	CACHED_INTERFACE,
+	/* Not of an interface that natra may limit: another program's file, or a result that
+	 * only says that Multus was called. */
+	CACHED_OTHER,
+	/* libcni's, but torn or wrong; what there is of it says which pod it is of. */
+	CACHED_UNREADABLE,
+};
+
+/* Reads the text of a file in the cache; NULL if that cannot be read. cached_free is needed in
+ * each case. */
+enum cached_kind cached_read(const char *text, struct cached *ret);
 void cached_free(struct cached *cached);
 
 /* Writes the id of its attachment, as the plugin makes it. Returns false if it

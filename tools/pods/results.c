@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <time.h>
 
 #include "../common/dir.h"
 #include "../common/text.h"
@@ -51,6 +52,22 @@ cJSON *results_list(const cJSON *result)
 	return list ? cJSON_Parse(list) : NULL;
 }
 
+/* libcni writes a file in place: one that has no end yet is read again a moment later. */
+static int read_result(const struct dir *results, const char *file,
+		       char **ret_text)
+{
+	const struct timespec moment = {.tv_nsec = 10000000};
+	int r = dir_read(results, file, ret_text);
+	size_t len = r < 0 ? 0 : strlen(*ret_text);
+
+	if (r < 0 || (len && (*ret_text)[len - 1] == '}'))
+		return r;
+	(void)nanosleep(&moment, NULL);
+	text_freep(ret_text);
+	*ret_text = NULL;
+	return dir_read(results, file, ret_text);
+}
+
 static int foreach_in(int root_fd, const char *dir, results_fn fn, void *arg)
 {
 	cleanup_dir struct dir results = DIR_INIT;
@@ -70,7 +87,7 @@ static int foreach_in(int root_fd, const char *dir, results_fn fn, void *arg)
 			continue;
 		path = text_format("%s/%s", dir, entry->d_name);
 		/* A file that was removed meanwhile is no result any more. */
-		if (dir_read(&results, entry->d_name, &text) != -ENOENT)
+		if (read_result(&results, entry->d_name, &text) != -ENOENT)
 			r = fn(arg, path, text);
 	}
 	(void)closedir(entries);

@@ -8,8 +8,8 @@
 
 #define RESULTS_DIR "/var/lib/cni/results"
 
-/* `text` is the text of the file at `path`; NULL if it cannot be read. A result other
- * than 0 ends the walk. */
+/* `text` is the text of the file at `path`, or the beginning of one over 16 MiB; NULL if it
+ * cannot be read. A result other than 0 ends the walk. */
 typedef int (*results_fn)(void *arg, const char *path, const char *text);
 
 /* Returns 0, what fn returned, or -errno if a directory cannot be read: -ENOENT if the
