@@ -236,9 +236,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(rates_make_a_group_automatic,
-						setup, teardown),
+						begin, teardown),
 		cmocka_unit_test_setup_teardown(a_group_that_went_is_left,
-						setup, teardown),
+						begin, teardown),
 		cmocka_unit_test_setup_teardown(
 			an_error_leaves_the_group_if_the_pod_goes_on, begin,
 			teardown),
