@@ -40,9 +40,10 @@ static int read_quantity(const cJSON *object, const char *path, const char *key,
 	source->present = true;
 	if (text ? natra_parse_size(text, ret) == 0 : json_u64(value, ret) == 0)
 		return 0;
-	return refuse(failure, CNI_BAD_CONFIG,
-		      "%s%s: %s is neither a whole number nor one such as 10M",
-		      path, key, json_show(value).text);
+	return failure_set(
+		failure, CNI_BAD_CONFIG,
+		"%s%s: %s is neither a whole number nor one such as 10M", path,
+		key, json_show(value).text);
 }
 
 static int read_direction(const cJSON *object, const char *path,
@@ -61,7 +62,7 @@ static int read_direction(const cJSON *object, const char *path,
 	if (path[0] && d->burst_bits >= PLACEHOLDER_BITS)
 		d->burst_bits = 0;
 	if (d->burst_bits && !d->rate_bits_per_sec)
-		return refuse(
+		return failure_set(
 			failure, CNI_BAD_CONFIG,
 			"if burst is set, rate must also be set: %s%s is %" PRIu64
 			", %s is 0",
@@ -125,20 +126,20 @@ static int read_list(const cJSON *object, const char *path, const char *key,
 	if (!list)
 		return 0;
 	if (!cJSON_IsArray(list))
-		return refuse(failure, CNI_BAD_CONFIG,
-			      "%s%s: %s is not a list of CIDR blocks", path,
-			      key, json_show(list).text);
+		return failure_set(failure, CNI_BAD_CONFIG,
+				   "%s%s: %s is not a list of CIDR blocks",
+				   path, key, json_show(list).text);
 	cJSON_ArrayForEach(item, list)
 	{
 		if (len == NATRA_SUBNETS_MAX)
-			return refuse(failure, CNI_BAD_CONFIG,
-				      "%s%s: %d are more than %d", path, key,
-				      cJSON_GetArraySize(list),
-				      NATRA_SUBNETS_MAX);
+			return failure_set(failure, CNI_BAD_CONFIG,
+					   "%s%s: %d are more than %d", path,
+					   key, cJSON_GetArraySize(list),
+					   NATRA_SUBNETS_MAX);
 		if (!is_cidr(n, json_text(item)))
-			return refuse(failure, CNI_BAD_CONFIG,
-				      "%s%s: %s is not a CIDR block", path, key,
-				      json_show(item).text);
+			return failure_set(failure, CNI_BAD_CONFIG,
+					   "%s%s: %s is not a CIDR block", path,
+					   key, json_show(item).text);
 		ret[len++] = item->valuestring;
 	}
 	*ret_len = len;
@@ -160,7 +161,7 @@ static int read_subnets(const cJSON *object, const char *path,
 	if (p->shaped_subnets_len) {
 		p->shaped_subnets = s->subnets;
 		if (cJSON_GetArraySize(json_get(object, "unshapedSubnets")) > 0)
-			return refuse(
+			return failure_set(
 				failure, CNI_BAD_CONFIG,
 				"%sshapedSubnets, unshapedSubnets: only one of them can be set",
 				path);
@@ -184,9 +185,9 @@ static int read_runtime(const struct asker *asker, struct source *ret,
 		return 0;
 	}
 	if (asker->bandwidth && !cJSON_IsObject(asker->bandwidth))
-		return refuse(failure, CNI_BAD_CONFIG,
-			      RUNTIME_PATH ": %s is not an object",
-			      json_show(asker->bandwidth).text);
+		return failure_set(failure, CNI_BAD_CONFIG,
+				   RUNTIME_PATH ": %s is not an object",
+				   json_show(asker->bandwidth).text);
 	return read_source(asker->bandwidth, RUNTIME_PATH ".", ret, failure);
 }
 

@@ -12,11 +12,11 @@ struct reading {
 	struct failure *failure;
 };
 
-static int refuse_key(const struct reading *r, const char *key,
-		      const cJSON *value, const char *wanted)
+static int wrong_key(const struct reading *r, const char *key,
+		     const cJSON *value, const char *wanted)
 {
-	return refuse(r->failure, CNI_BAD_CONFIG, "classes[%d].%s: %s %s",
-		      r->number, key, json_show(value).text, wanted);
+	return failure_set(r->failure, CNI_BAD_CONFIG, "classes[%d].%s: %s %s",
+			   r->number, key, json_show(value).text, wanted);
 }
 
 /* 0 stands for no limit. */
@@ -26,8 +26,8 @@ static int read_rate(const struct reading *reading, const char *key,
 	const cJSON *value = json_get(reading->object, key);
 
 	if (value && group_read_rate(value, ret_rate) < 0)
-		return refuse_key(reading, key, value,
-				  "is not a rate such as 10M");
+		return wrong_key(reading, key, value,
+				 "is not a rate such as 10M");
 	return 0;
 }
 
@@ -36,15 +36,15 @@ static int read_dscps(const struct reading *reading, uint64_t *ret_dscps)
 	const cJSON *list = json_get(reading->object, "dscps"), *item;
 
 	if (list && !cJSON_IsArray(list))
-		return refuse_key(reading, "dscps", list,
-				  "is not a list of numbers from 0 to 63");
+		return wrong_key(reading, "dscps", list,
+				 "is not a list of numbers from 0 to 63");
 	cJSON_ArrayForEach(item, list)
 	{
 		uint64_t dscp;
 
 		if (json_u64(item, &dscp) < 0 || dscp > POLICY_DSCP_MAX)
-			return refuse_key(reading, "dscps", item,
-					  "is not a number from 0 to 63");
+			return wrong_key(reading, "dscps", item,
+					 "is not a number from 0 to 63");
 		*ret_dscps |= UINT64_C(1) << dscp;
 	}
 	return 0;
@@ -57,18 +57,18 @@ static int read_subnets(const struct reading *reading, struct settings *s,
 	const cJSON *list = json_get(reading->object, "subnets"), *item;
 
 	if (list && !cJSON_IsArray(list))
-		return refuse_key(reading, "subnets", list,
-				  "is not a list of CIDR blocks");
+		return wrong_key(reading, "subnets", list,
+				 "is not a list of CIDR blocks");
 	class->subnets = &s->subnets[*used];
 	cJSON_ArrayForEach(item, list)
 	{
 		if (!json_text(item))
-			return refuse_key(reading, "subnets", item,
-					  "is not a CIDR block");
+			return wrong_key(reading, "subnets", item,
+					 "is not a CIDR block");
 		if (*used == NATRA_SUBNETS_MAX)
-			return refuse(reading->failure, CNI_BAD_CONFIG,
-				      "classes: more than %d subnets",
-				      NATRA_SUBNETS_MAX);
+			return failure_set(reading->failure, CNI_BAD_CONFIG,
+					   "classes: more than %d subnets",
+					   NATRA_SUBNETS_MAX);
 		s->subnets[(*used)++] = item->valuestring;
 		class->subnets_len++;
 	}
@@ -82,8 +82,8 @@ static int check_keys(const struct reading *reading)
 		"name", "subnets", "dscps", "ingressRate", "egressRate", NULL};
 	const cJSON *item = json_find_unknown(reading->object, known);
 
-	return item ? refuse_key(reading, item->string, item,
-				 "is no key of a class")
+	return item ? wrong_key(reading, item->string, item,
+				"is no key of a class")
 		    : 0;
 }
 
@@ -96,8 +96,9 @@ static int read_class(const struct reading *reading, struct settings *s,
 	*class = (struct natra_class)NATRA_INIT(*class);
 	class->name = json_text(json_get(reading->object, "name"));
 	if (!class->name)
-		return refuse(reading->failure, CNI_BAD_CONFIG,
-			      "classes[%d].name: missing", reading->number);
+		return failure_set(reading->failure, CNI_BAD_CONFIG,
+				   "classes[%d].name: missing",
+				   reading->number);
 	r = check_keys(reading);
 	if (r == 0)
 		r = read_rate(reading, "ingressRate",
@@ -122,18 +123,18 @@ int classes_read(struct settings *s, const cJSON *keys, struct natra *n,
 	if (!list)
 		return 0;
 	if (!cJSON_IsArray(list))
-		return refuse(failure, CNI_BAD_CONFIG,
-			      "classes: %s is not a list of classes",
-			      json_show(list).text);
+		return failure_set(failure, CNI_BAD_CONFIG,
+				   "classes: %s is not a list of classes",
+				   json_show(list).text);
 	cJSON_ArrayForEach(item, list)
 	{
 		int r;
 
 		if (reading.number == NATRA_CLASSES_MAX)
-			return refuse(failure, CNI_BAD_CONFIG,
-				      "classes: %d are more than %d",
-				      cJSON_GetArraySize(list),
-				      NATRA_CLASSES_MAX);
+			return failure_set(failure, CNI_BAD_CONFIG,
+					   "classes: %d are more than %d",
+					   cJSON_GetArraySize(list),
+					   NATRA_CLASSES_MAX);
 		reading.object = item;
 		r = read_class(&reading, s, &used);
 		if (r)
@@ -145,7 +146,8 @@ int classes_read(struct settings *s, const cJSON *keys, struct natra *n,
 	/* These are dropped once the annotations have been read. */
 	policy_fields_drop_alone(&checked);
 	if (natra_policy_check(n, &checked) < 0)
-		return refuse(failure, CNI_BAD_CONFIG, "%s", natra_error(n));
+		return failure_set(failure, CNI_BAD_CONFIG, "%s",
+				   natra_error(n));
 	s->policy.classes = checked.classes;
 	s->policy.classes_len = checked.classes_len;
 	return 0;

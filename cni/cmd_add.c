@@ -35,8 +35,7 @@ static int replace_leftovers(struct call *call,
 	struct natra_leftovers left = NATRA_INIT(left);
 	int r;
 
-	/* If they cannot be found, natra_attach fails for the same reason and
-	 * reports it. */
+	/* If the interface cannot be looked at, natra_attach reports it. */
 	if (natra_find_leftovers(call->n, target, &left) < 0 ||
 	    (!left.tbf && !left.ingress_redirect))
 		return 0;
@@ -127,7 +126,7 @@ static int shape(struct call *call, struct settings *settings)
 	if (r)
 		return r;
 	if (environment_read(&settings->policy, wrong, sizeof(wrong)) < 0) {
-		refuse(&call->failure, CNI_NOT_SHAPED, "%s", wrong);
+		failure_set(&call->failure, CNI_NOT_SHAPED, "%s", wrong);
 		return not_shaped(call, &target, settings);
 	}
 	r = settings->replace_bandwidth ? replace_leftovers(call, &target) : 0;
@@ -135,7 +134,7 @@ static int shape(struct call *call, struct settings *settings)
 		r = groups_attach(settings, call->n, &call->log, attach_with,
 				  &attaching);
 	if (r < 0) {
-		refuse_natra(&call->failure, call->n, r, CNI_NOT_SHAPED);
+		failure_of_natra(&call->failure, call->n, r, CNI_NOT_SHAPED);
 		return not_shaped(call, &target, settings);
 	}
 	/* The group may have gone only now. */
@@ -172,7 +171,7 @@ int cmd_add(struct call *call)
 	id_fits = call_make_id(call);
 	call->outcome = "nothing to limit";
 	if (limited && !id_fits)
-		r = refuse(
+		r = failure_set(
 			&call->failure, CNI_BAD_ENVIRONMENT,
 			"name, CNI_CONTAINERID, CNI_IFNAME: together over %d bytes",
 			NATRA_ID_MAX);
@@ -183,7 +182,8 @@ int cmd_add(struct call *call)
 	if (r == 0 && io_write_line(STDOUT_FILENO, result) < 0) {
 		if (limited)
 			remove_stale(call);
-		r = refuse(&call->failure, CNI_IO, "error writing to stdout");
+		r = failure_set(&call->failure, CNI_IO,
+				"error writing to stdout");
 	}
 	cJSON_free(result);
 	return r;

@@ -65,13 +65,13 @@ int cmd_check(struct call *call)
 	    !is_limited_without_rate(call, &settings))
 		return 0;
 	if (!call_make_id(call))
-		return refuse(&call->failure, CNI_DIFFERS,
-			      "'%s' is too long to be attached", call->id);
+		return failure_set(&call->failure, CNI_DIFFERS,
+				   "'%s' is too long to be attached", call->id);
 	call->outcome = "as it was set";
 	r = natra_check(call->n, call->id, NULL);
 	if (r == 0)
 		return 0;
-	(void)refuse_natra(&call->failure, call->n, r, CNI_DIFFERS);
+	(void)failure_of_natra(&call->failure, call->n, r, CNI_DIFFERS);
 	if (!settings.continue_on_error || !starts_unshaped(call, r))
 		return (int)call->failure.code;
 	log_add(&call->facts, "error", call->failure.msg);
@@ -89,8 +89,8 @@ int cmd_status(struct call *call)
 	if (r)
 		return r;
 	if (natra_status(call->n) < 0)
-		return refuse(&call->failure, CNI_NOT_AVAILABLE, "%s",
-			      natra_error(call->n));
+		return failure_set(&call->failure, CNI_NOT_AVAILABLE, "%s",
+				   natra_error(call->n));
 	call->outcome = "ready";
 	return 0;
 }

@@ -37,7 +37,7 @@ int cmd_del(struct call *call)
 		r = natra_detach(call->n, &target);
 	}
 	if (r < 0)
-		return refuse_natra(&call->failure, call->n, r,
-				    CNI_NOT_REMOVED);
+		return failure_of_natra(&call->failure, call->n, r,
+					CNI_NOT_REMOVED);
 	return env_check_not_own_netns(&call->env, &call->failure);
 }

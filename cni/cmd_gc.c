@@ -29,9 +29,9 @@ static int read_entry(const struct call *call, const cJSON *item,
 	char id[NATRA_ID_MAX + 1];
 
 	if (!container_id || !ifname)
-		return refuse(failure, CNI_BAD_CONFIG,
-			      "%s: entry %zu lacks containerID or ifname",
-			      VALID_KEY, ids->len);
+		return failure_set(failure, CNI_BAD_CONFIG,
+				   "%s: entry %zu lacks containerID or ifname",
+				   VALID_KEY, ids->len);
 	/* An id that is too long was never attached. */
 	if (!call_format_id(call, container_id, ifname, id, sizeof(id)))
 		return 0;
@@ -68,9 +68,9 @@ int cmd_gc(struct call *call)
 		return 0;
 	/* null is Go's nil slice: it is known that nothing is valid. */
 	if (!cJSON_IsArray(valid) && !cJSON_IsNull(valid))
-		return refuse(&call->failure, CNI_BAD_CONFIG,
-			      "%s: %s is not a list", VALID_KEY,
-			      json_show(valid).text);
+		return failure_set(&call->failure, CNI_BAD_CONFIG,
+				   "%s: %s is not a list", VALID_KEY,
+				   json_show(valid).text);
 	r = read_ids(call, valid, &ids, &call->failure);
 	if (r == 0) {
 		int error = natra_gc(call->n, call->conf.name,
@@ -78,8 +78,8 @@ int cmd_gc(struct call *call)
 				     &removed);
 
 		if (error < 0)
-			r = refuse_natra(&call->failure, call->n, error,
-					 CNI_NOT_REMOVED);
+			r = failure_of_natra(&call->failure, call->n, error,
+					     CNI_NOT_REMOVED);
 	}
 	ids_free(&ids);
 	call->outcome = "swept";

@@ -23,9 +23,9 @@ int call_read_asker(struct call *call)
 	if (r)
 		return r;
 	wrong = annotations_add(&asker->annotations, pod, NULL);
-	return wrong ? refuse(&call->failure, CNI_BAD_CONFIG,
-			      "annotation %s: %s: is not a string",
-			      wrong->string, json_show(wrong).text)
+	return wrong ? failure_set(&call->failure, CNI_BAD_CONFIG,
+				   "annotation %s: %s: is not a string",
+				   wrong->string, json_show(wrong).text)
 		     : 0;
 }
 

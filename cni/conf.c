@@ -40,14 +40,15 @@ static int parse_json(struct conf *conf, size_t len, struct failure *failure)
 	if (json_check(conf->text, len, &at))
 		conf->json = cJSON_ParseWithOpts(conf->text, NULL, false);
 	if (!conf->json)
-		return refuse(
+		return failure_set(
 			failure, CNI_DECODE,
 			"the network configuration is not JSON at byte %zu of %zu",
 			at, len);
 	if (!cJSON_IsObject(conf->json))
-		return refuse(failure, CNI_DECODE,
-			      "the network configuration is %s, not an object",
-			      json_show(conf->json).text);
+		return failure_set(
+			failure, CNI_DECODE,
+			"the network configuration is %s, not an object",
+			json_show(conf->json).text);
 	return 0;
 }
 
@@ -58,8 +59,9 @@ static int read_text(const struct conf *conf, const char *key,
 	const cJSON *value = json_get(conf->json, key);
 
 	if (value && !cJSON_IsString(value))
-		return refuse(failure, CNI_DECODE, "%s: %s is not a string",
-			      key, json_show(value).text);
+		return failure_set(failure, CNI_DECODE,
+				   "%s: %s is not a string", key,
+				   json_show(value).text);
 	*ret_text = value ? value->valuestring : "";
 	return 0;
 }
@@ -81,10 +83,11 @@ static int read_version(struct conf *conf, struct failure *failure)
 		len += (size_t)snprintf(known + len, sizeof(known) - len,
 					"%s\"%s\"", i ? " " : "",
 					version_name((enum version)i));
-	(void)refuse(failure, CNI_INCOMPATIBLE_VERSION,
-		     "incompatible CNI versions");
-	refuse_details(failure, "config is \"%.64s\", plugin supports [%s]",
-		       text, known);
+	(void)failure_set(failure, CNI_INCOMPATIBLE_VERSION,
+			  "incompatible CNI versions");
+	failure_add_details(failure,
+			    "config is \"%.64s\", plugin supports [%s]", text,
+			    known);
 	return CNI_INCOMPATIBLE_VERSION;
 }
 
@@ -101,11 +104,13 @@ int conf_parse(struct conf *conf, const char *text, size_t len,
 	if (r)
 		return r;
 	if (!conf->name[0])
-		return refuse(failure, CNI_BAD_CONFIG, "missing network name");
+		return failure_set(failure, CNI_BAD_CONFIG,
+				   "missing network name");
 	if (name_wrong(conf->name)) {
-		(void)refuse(failure, CNI_BAD_CONFIG,
-			     "name: invalid characters found in network name");
-		refuse_details(failure, "%s", conf->name);
+		(void)failure_set(
+			failure, CNI_BAD_CONFIG,
+			"name: invalid characters found in network name");
+		failure_add_details(failure, "%s", conf->name);
 		return CNI_BAD_CONFIG;
 	}
 	return read_version(conf, failure);
@@ -122,9 +127,9 @@ int conf_object(const cJSON *parent, const char *key, const char *path,
 	const cJSON *value = json_get(parent, key);
 
 	if (value && !cJSON_IsObject(value))
-		return refuse(failure, CNI_BAD_CONFIG,
-			      "%s: %s is not an object", path,
-			      json_show(value).text);
+		return failure_set(failure, CNI_BAD_CONFIG,
+				   "%s: %s is not an object", path,
+				   json_show(value).text);
 	*ret = value;
 	return 0;
 }

@@ -62,26 +62,26 @@ static int check_present(const struct env *env, unsigned int needs,
 	}
 	if (!len)
 		return 0;
-	return refuse(failure, CNI_BAD_ENVIRONMENT,
-		      "required env variables [%s] missing", missing);
+	return failure_set(failure, CNI_BAD_ENVIRONMENT,
+			   "required env variables [%s] missing", missing);
 }
 
 static int check_ifname(const char *ifname, struct failure *failure)
 {
 	if (strlen(ifname) >= IFNAME_SIZE) {
-		(void)refuse(failure, CNI_BAD_ENVIRONMENT,
-			     "CNI_IFNAME: interface name is too long");
-		refuse_details(
+		(void)failure_set(failure, CNI_BAD_ENVIRONMENT,
+				  "CNI_IFNAME: interface name is too long");
+		failure_add_details(
 			failure,
 			"interface name should be less than %d characters",
 			IFNAME_SIZE);
 		return CNI_BAD_ENVIRONMENT;
 	}
 	if (strcmp(ifname, ".") == 0 || strcmp(ifname, "..") == 0)
-		return refuse(failure, CNI_BAD_ENVIRONMENT,
-			      "CNI_IFNAME: interface name is . or ..");
+		return failure_set(failure, CNI_BAD_ENVIRONMENT,
+				   "CNI_IFNAME: interface name is . or ..");
 	if (ifname[strcspn(ifname, "/: \t\n\v\f\r")])
-		return refuse(
+		return failure_set(
 			failure, CNI_BAD_ENVIRONMENT,
 			"CNI_IFNAME: interface name contains / or : or whitespace characters");
 	return 0;
@@ -95,10 +95,10 @@ int env_check(const struct env *env, unsigned int needs,
 	if (r)
 		return r;
 	if ((needs & ENV_CONTAINERID) && name_wrong(env->container_id)) {
-		(void)refuse(
+		(void)failure_set(
 			failure, CNI_BAD_ENVIRONMENT,
 			"CNI_CONTAINERID: invalid characters in containerID");
-		refuse_details(failure, "%s", env->container_id);
+		failure_add_details(failure, "%s", env->container_id);
 		return CNI_BAD_ENVIRONMENT;
 	}
 	return needs & ENV_IFNAME ? check_ifname(env->ifname, failure) : 0;
@@ -147,7 +147,7 @@ int env_check_not_own_netns(const struct env *env, struct failure *failure)
 	    stat(OWN_NETNS, &own) < 0 || stat(env->netns, &st) < 0 ||
 	    st.st_ino != own.st_ino || st.st_dev != own.st_dev)
 		return 0;
-	return refuse(
+	return failure_set(
 		failure, CNI_BAD_NETNS,
 		"plugin's netns and netns from CNI_NETNS should not be the same");
 }
@@ -157,12 +157,13 @@ int env_check_netns(const struct env *env, struct failure *failure)
 	struct stat own, st;
 
 	if (stat(env->netns, &st) < 0)
-		return refuse(failure, CNI_BAD_NETNS, "CNI_NETNS: '%s': %s",
-			      env->netns, strerror(errno));
+		return failure_set(failure, CNI_BAD_NETNS,
+				   "CNI_NETNS: '%s': %s", env->netns,
+				   strerror(errno));
 	/* The files of all namespaces are in one file system, nsfs. */
 	if (stat(OWN_NETNS, &own) == 0 && st.st_dev != own.st_dev)
-		return refuse(failure, CNI_BAD_NETNS,
-			      "CNI_NETNS: '%s' is not a network namespace",
-			      env->netns);
+		return failure_set(failure, CNI_BAD_NETNS,
+				   "CNI_NETNS: '%s' is not a network namespace",
+				   env->netns);
 	return 0;
 }

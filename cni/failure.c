@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-int refuse(struct failure *failure, enum cni_code code, const char *format, ...)
+int failure_set(struct failure *failure, enum cni_code code, const char *format,
+		...)
 {
 	va_list args;
 
@@ -18,7 +19,7 @@ int refuse(struct failure *failure, enum cni_code code, const char *format, ...)
 	return (int)code;
 }
 
-void refuse_details(struct failure *failure, const char *format, ...)
+void failure_add_details(struct failure *failure, const char *format, ...)
 {
 	va_list args;
 
@@ -61,13 +62,13 @@ static enum cni_code code_of(const struct natra *n, int r,
 	}
 }
 
-int refuse_natra(struct failure *failure, const struct natra *n, int r,
-		 enum cni_code otherwise)
+int failure_of_natra(struct failure *failure, const struct natra *n, int r,
+		     enum cni_code otherwise)
 {
 	const char *text = natra_error(n);
 
-	(void)refuse(failure, code_of(n, r, otherwise), "%s",
-		     text[0] ? text : strerror(-r));
+	(void)failure_set(failure, code_of(n, r, otherwise), "%s",
+			  text[0] ? text : strerror(-r));
 	if (natra_error_code(n) == NATRA_CODE_ANNOTATION)
 		(void)snprintf(failure->annotation, sizeof(failure->annotation),
 			       "%s", natra_error_about(n));

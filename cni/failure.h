@@ -34,16 +34,17 @@ struct failure {
 	char annotation[128];
 };
 
-__attribute__((format(printf, 3, 4))) int
-refuse(struct failure *failure, enum cni_code code, const char *format, ...);
+__attribute__((format(printf, 3, 4))) int failure_set(struct failure *failure,
+						      enum cni_code code,
+						      const char *format, ...);
 
-/* Adds details to the failure, after refuse(). */
+/* Adds details to the failure, after failure_set(). */
 __attribute__((format(printf, 2, 3))) void
-refuse_details(struct failure *failure, const char *format, ...);
+failure_add_details(struct failure *failure, const char *format, ...);
 
 /* Fails with the handle's error `r`. An errno that has no code of its own
  * becomes `otherwise`. */
-int refuse_natra(struct failure *failure, const struct natra *n, int r,
-		 enum cni_code otherwise);
+int failure_of_natra(struct failure *failure, const struct natra *n, int r,
+		     enum cni_code otherwise);
 
 #endif

@@ -18,14 +18,15 @@ static int check_template(const cJSON *object, const char *name,
 	const char *wrong = template_wrong(name);
 
 	if (across && !cJSON_IsBool(across))
-		return refuse(failure, CNI_BAD_CONFIG,
-			      "group.acrossNamespaces: %s is not true or false",
-			      json_show(across).text);
+		return failure_set(
+			failure, CNI_BAD_CONFIG,
+			"group.acrossNamespaces: %s is not true or false",
+			json_show(across).text);
 	if (!wrong && !cJSON_IsTrue(across) && !template_keeps_apart(name))
 		wrong = "can be the same in two namespaces: put \"/\" between "
 			"{namespace} and the rest, or set acrossNamespaces";
-	return wrong ? refuse(failure, CNI_BAD_CONFIG, "group.name: \"%s\" %s",
-			      name, wrong)
+	return wrong ? failure_set(failure, CNI_BAD_CONFIG,
+				   "group.name: \"%s\" %s", name, wrong)
 		     : 0;
 }
 
@@ -33,12 +34,13 @@ static int check_name(const cJSON *object, const struct natra_group_info *group,
 		      struct failure *failure)
 {
 	if (!group->name)
-		return refuse(failure, CNI_BAD_CONFIG, "group.name: missing");
+		return failure_set(failure, CNI_BAD_CONFIG,
+				   "group.name: missing");
 	if (group->parent && !strchr(group->name, '{') &&
 	    strcmp(group->name, group->parent) == 0)
-		return refuse(failure, CNI_BAD_CONFIG,
-			      "group.parent: '%s' is the group itself",
-			      group->parent);
+		return failure_set(failure, CNI_BAD_CONFIG,
+				   "group.parent: '%s' is the group itself",
+				   group->parent);
 	return check_template(object, group->name, failure);
 }
 
@@ -59,14 +61,14 @@ int groups_read(struct settings *s, const cJSON *keys, struct failure *failure)
 	if (!object) {
 		if (s->policy.group_weight ||
 		    s->policy.group_floor_bits_per_sec)
-			return refuse(failure, CNI_BAD_CONFIG,
-				      "%s: without a group",
-				      s->policy.group_weight ? "groupWeight"
-							     : "groupFloor");
+			return failure_set(
+				failure, CNI_BAD_CONFIG, "%s: without a group",
+				s->policy.group_weight ? "groupWeight"
+						       : "groupFloor");
 		return 0;
 	}
 	if (group_read(object, &group, &error) < 0)
-		return refuse(failure, CNI_BAD_CONFIG, "%s", error.text);
+		return failure_set(failure, CNI_BAD_CONFIG, "%s", error.text);
 	r = check_name(object, &group, failure);
 	if (r)
 		return r;
@@ -107,9 +109,10 @@ static int name_of(const struct natra_group_info *group,
 				ret);
 
 	if (r == -ENAMETOOLONG)
-		return refuse(failure, CNI_BAD_CONFIG,
-			      "group.name: \"%s\" becomes more than %d bytes",
-			      group->name, NATRA_GROUP_NAME_MAX);
+		return failure_set(
+			failure, CNI_BAD_CONFIG,
+			"group.name: \"%s\" becomes more than %d bytes",
+			group->name, NATRA_GROUP_NAME_MAX);
 	return r;
 }
 
@@ -172,7 +175,7 @@ int groups_attach(struct settings *s, struct natra *n, struct log *log,
 	}
 	if (!s->continue_on_error || (!is_absent && r != -ERANGE))
 		return r;
-	(void)refuse_natra(&failure, n, r, CNI_NOT_SHAPED);
+	(void)failure_of_natra(&failure, n, r, CNI_NOT_SHAPED);
 	leave(s);
 	/* Without its group it would have no limit, which the caller has to say. */
 	if (!policy_has_limits(&s->policy))

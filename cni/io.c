@@ -33,11 +33,11 @@ int io_read_all(int fd, char **ret_text, size_t *ret_len,
 	int r = stream_read_all(fd, ret_text, ret_len);
 
 	if (r == -EFBIG)
-		return refuse(failure, CNI_DECODE,
-			      "the network configuration is over %u bytes",
-			      STREAM_MOST_BYTES);
-	return r < 0 ? refuse(failure, CNI_IO, "error reading from stdin: %s",
-			      strerror(-r))
+		return failure_set(failure, CNI_DECODE,
+				   "the network configuration is over %u bytes",
+				   STREAM_MOST_BYTES);
+	return r < 0 ? failure_set(failure, CNI_IO,
+				   "error reading from stdin: %s", strerror(-r))
 		     : 0;
 }
 

@@ -133,8 +133,8 @@ static int run_command(struct call *call, const struct command *command)
 	opts.keep_programs = true;
 	r = natra_open(&call->n, &opts);
 	if (r < 0)
-		return refuse(&call->failure, CNI_TRY_AGAIN,
-			      "open libnatra: %s", strerror(-r));
+		return failure_set(&call->failure, CNI_TRY_AGAIN,
+				   "open libnatra: %s", strerror(-r));
 	r = command->run(call);
 	natra_close(call->n);
 	return r;
@@ -150,8 +150,9 @@ static int read_configuration(struct call *call, const struct command *command,
 	if (r == 0)
 		r = conf_parse(&call->conf, *ret_text, len, &call->failure);
 	if (r == 0 && call->conf.version < command->since)
-		r = refuse(&call->failure, CNI_INCOMPATIBLE_VERSION,
-			   "config version does not allow %s", command->name);
+		r = failure_set(&call->failure, CNI_INCOMPATIBLE_VERSION,
+				"config version does not allow %s",
+				command->name);
 	return r;
 }
 
@@ -163,8 +164,9 @@ static int answer(struct call *call, char **ret_text)
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &begin);
 	if (!command)
-		return refuse(&call->failure, CNI_BAD_ENVIRONMENT,
-			      "unknown CNI_COMMAND: %s", call->env.command);
+		return failure_set(&call->failure, CNI_BAD_ENVIRONMENT,
+				   "unknown CNI_COMMAND: %s",
+				   call->env.command);
 	r = env_check(&call->env, command->needs, &call->failure);
 	if (r == 0)
 		r = read_configuration(call, command, ret_text);

@@ -59,13 +59,14 @@ static int read_version(const cJSON *result, enum version *ret_version,
 	if (!value || (cJSON_IsString(value) && !value->valuestring[0]))
 		return 0;
 	if (!cJSON_IsString(value))
-		return refuse(failure, CNI_BAD_CONFIG,
-			      "prevResult.cniVersion: %s is not a string",
-			      json_show(value).text);
+		return failure_set(failure, CNI_BAD_CONFIG,
+				   "prevResult.cniVersion: %s is not a string",
+				   json_show(value).text);
 	if (version_parse(value->valuestring, ret_version) < 0)
-		return refuse(failure, CNI_INCOMPATIBLE_VERSION,
-			      "prevResult.cniVersion: %s cannot be converted",
-			      json_show(value).text);
+		return failure_set(
+			failure, CNI_INCOMPATIBLE_VERSION,
+			"prevResult.cniVersion: %s cannot be converted",
+			json_show(value).text);
 	return 0;
 }
 
@@ -100,13 +101,13 @@ int result_make(struct conf *conf, char **ret_text, struct failure *failure)
 	int r;
 
 	if (!result)
-		return refuse(
+		return failure_set(
 			failure, CNI_BAD_CONFIG,
 			"must be called as chained plugin: there is no prevResult");
 	if (!cJSON_IsObject(result))
-		return refuse(failure, CNI_BAD_CONFIG,
-			      "prevResult: %s is not an object",
-			      json_show(result).text);
+		return failure_set(failure, CNI_BAD_CONFIG,
+				   "prevResult: %s is not an object",
+				   json_show(result).text);
 	r = read_version(result, &version, failure);
 	if (r)
 		return r;

@@ -138,8 +138,9 @@ static int read_policy(struct settings *s, const cJSON *all,
 			continue;
 		mistake = field_read(field, value, &s->policy);
 		if (mistake.text[0])
-			return refuse(failure, CNI_BAD_CONFIG, "%s: %s %s", key,
-				      json_show(value).text, mistake.text);
+			return failure_set(failure, CNI_BAD_CONFIG, "%s: %s %s",
+					   key, json_show(value).text,
+					   mistake.text);
 	}
 	return 0;
 }
@@ -152,9 +153,9 @@ static int read_keys(struct settings *s, const cJSON *all,
 		const char *wanted = value ? keys[i].read(s, value) : NULL;
 
 		if (wanted)
-			return refuse(failure, CNI_BAD_CONFIG, "%s: %s %s",
-				      keys[i].key, json_show(value).text,
-				      wanted);
+			return failure_set(failure, CNI_BAD_CONFIG, "%s: %s %s",
+					   keys[i].key, json_show(value).text,
+					   wanted);
 	}
 	return 0;
 }
@@ -169,7 +170,8 @@ static int check_allowed(const struct settings *s, struct natra *n,
 	none.allowed = s->allowed;
 	none.allowed_len = s->allowed_len;
 	if (natra_policy_annotate(n, &policy, &none, &classes) < 0)
-		return refuse(failure, CNI_BAD_CONFIG, "%s", natra_error(n));
+		return failure_set(failure, CNI_BAD_CONFIG, "%s",
+				   natra_error(n));
 	return 0;
 }
 

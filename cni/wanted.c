@@ -42,7 +42,7 @@ static int annotate(struct settings *s, const struct asker *asker,
 		lower(&s->policy.ingress_rate_bits_per_sec, in);
 		lower(&s->policy.egress_rate_bits_per_sec, out);
 	}
-	return r < 0 ? refuse_natra(failure, n, r, CNI_BAD_CONFIG) : 0;
+	return r < 0 ? failure_of_natra(failure, n, r, CNI_BAD_CONFIG) : 0;
 }
 
 int wanted_read(struct settings *ret, const cJSON *keys,

@@ -181,7 +181,7 @@ void groups_clear(const struct groups *groups, uint32_t number)
 }
 
 /* Cuts what a group owes, which was charged at another rate. */
-static void settle(struct natra_group *group)
+static void cut_debts(struct natra_group *group)
 {
 	const uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + DEBT_NS;
 
@@ -199,7 +199,7 @@ static void write_limits(struct natra_group *group,
 		return;
 	group->limits[(active & 1) ^ 1] = *limits;
 	__atomic_store_n(&group->active, active + 1, __ATOMIC_RELEASE);
-	settle(group);
+	cut_debts(group);
 }
 
 /* Returns the limits that follow from what was asked for. */

@@ -6,7 +6,7 @@
 #include "../common/text.h"
 
 /* Changes that come within this time are handled by one job. */
-#define SETTLE_MS  10
+#define GATHER_MS  10
 #define RETRY_MS   2000
 #define JOB_MAX_MS 60000
 
@@ -260,7 +260,7 @@ void edits_add(struct edits_queue *q, const struct podevent *event)
 		add_last(q, edit);
 	}
 	if (!q->work.pid && !q->next.is_set)
-		timer_set(&q->next, SETTLE_MS);
+		timer_set(&q->next, GATHER_MS);
 }
 
 int edits_open(struct edits_queue *q, struct workers *workers)

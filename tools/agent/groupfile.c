@@ -10,13 +10,13 @@
 #include "../common/text.h"
 
 /* A file that is being written changes several times in a row. */
-#define SETTLE_MS     50
+#define QUIET_MS          50
 /* A directory may change all the time. */
-#define SETTLE_MAX_MS 500
+#define QUIET_WAIT_MAX_MS 500
 /* There is a longest time between two looks because a mount over the directory is no
  * event, and because somebody else may have changed a group. */
-#define RECHECK_MS    60000
-#define JOB_MAX_MS    30000
+#define RECHECK_MS        60000
+#define JOB_MAX_MS        30000
 
 static void run(void *arg)
 {
@@ -55,8 +55,8 @@ static void changed(void *arg)
 	g->is_asked = true;
 	backoff_reset(&g->backoff);
 	if (!g->work.pid && !g->work.is_waiting &&
-	    clock_ms() - g->asked_ms < SETTLE_MAX_MS)
-		timer_set(&g->next, SETTLE_MS);
+	    clock_ms() - g->asked_ms < QUIET_WAIT_MAX_MS)
+		timer_set(&g->next, QUIET_MS);
 }
 
 /* Writes the first error, and what has not changed for it, or "". */
@@ -120,7 +120,7 @@ static void done(void *arg, enum work_end end)
 	say(g, report, end);
 	if (is_well)
 		backoff_reset(&g->backoff);
-	timer_set(&g->next, g->is_asked ? SETTLE_MS
+	timer_set(&g->next, g->is_asked ? QUIET_MS
 			    : is_well   ? RECHECK_MS
 					: backoff_next_ms(&g->backoff, 0));
 	take_names(g, &report->names, end);

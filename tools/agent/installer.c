@@ -11,7 +11,7 @@
 #include "../common/text.h"
 
 /* A list that is being written changes several times in a row. */
-#define SETTLE_MS    50
+#define QUIET_MS     50
 /* The shortest and the longest time between two looks. There is a longest one because a
  * mount over a directory, for instance, is no event. */
 #define PAUSE_MS     500
@@ -58,7 +58,7 @@ static void changed(void *arg)
 		return;
 	in->is_asked = true;
 	timer_set(&in->next,
-		  since_ms < PAUSE_MS ? PAUSE_MS - since_ms : SETTLE_MS);
+		  since_ms < PAUSE_MS ? PAUSE_MS - since_ms : QUIET_MS);
 }
 
 /* Watches the subdirectories: one with a network's name has its drop-ins. Returns

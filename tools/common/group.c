@@ -20,8 +20,8 @@ int group_read_rate(const cJSON *value, uint64_t *ret_bits_per_sec)
 	return 0;
 }
 
-static int refuse_key(const char *key, const cJSON *value, const char *wanted,
-		      struct group_error *error)
+static int wrong_key(const char *key, const cJSON *value, const char *wanted,
+		     struct group_error *error)
 {
 	(void)snprintf(error->text, sizeof(error->text), "group%s%s: %s %s",
 		       key[0] ? "." : "", key, json_show(value).text, wanted);
@@ -36,12 +36,12 @@ static int read_text(const cJSON *object, const char *key, const char **ret,
 
 	*ret = json_text(value);
 	if (value && (!*ret || !**ret || strlen(*ret) > NATRA_GROUP_NAME_MAX))
-		return refuse_key(key, value, "is not a name of 1 to 127 bytes",
-				  error);
+		return wrong_key(key, value, "is not a name of 1 to 127 bytes",
+				 error);
 	for (const char *c = *ret; c && *c; c++) {
 		if ((unsigned char)*c < ' ' || *c == 127)
-			return refuse_key(key, value, "has a control character",
-					  error);
+			return wrong_key(key, value, "has a control character",
+					 error);
 	}
 	return 0;
 }
@@ -54,8 +54,8 @@ static int read_weight(const cJSON *object, uint32_t *ret,
 
 	if (value && (json_u64(value, &weight) < 0 || weight < 1 ||
 		      weight > NATRA_WEIGHT_MAX))
-		return refuse_key("weight", value,
-				  "is not a number from 1 to 64", error);
+		return wrong_key("weight", value,
+				 "is not a number from 1 to 64", error);
 	*ret = (uint32_t)weight;
 	return 0;
 }
@@ -77,8 +77,8 @@ static int read_keys(const cJSON *object, struct natra_group_info *group,
 		const cJSON *value = json_get(object, rates[i].key);
 
 		if (value && group_read_rate(value, rates[i].rate) < 0)
-			r = refuse_key(rates[i].key, value,
-				       "is not a rate such as 10M", error);
+			r = wrong_key(rates[i].key, value,
+				      "is not a rate such as 10M", error);
 	}
 	return r ? r : read_weight(object, &group->weight, error);
 }
@@ -99,9 +99,9 @@ static int check_floor(const cJSON *object, const struct natra_group_info *g,
 
 	if (!over_in && (!out || g->floor_bits_per_sec <= out))
 		return 0;
-	return refuse_key(
-		"floor", json_get(object, "floor"),
-		over_in ? "is over ingressRate" : "is over egressRate", error);
+	return wrong_key("floor", json_get(object, "floor"),
+			 over_in ? "is over ingressRate" : "is over egressRate",
+			 error);
 }
 
 int group_read(const cJSON *object, struct natra_group_info *ret,
@@ -116,21 +116,21 @@ int group_read(const cJSON *object, struct natra_group_info *ret,
 	int r;
 
 	if (!cJSON_IsObject(object))
-		return refuse_key("", object, "is not an object", error);
+		return wrong_key("", object, "is not an object", error);
 	if (unknown)
-		return refuse_key(unknown->string, unknown,
-				  "is no key of a group", error);
+		return wrong_key(unknown->string, unknown,
+				 "is no key of a group", error);
 	r = read_keys(object, &group, error);
 	if (r)
 		return r;
 	if (group.parent && !group_has_rates(&group))
-		return refuse_key("parent", json_get(object, "parent"),
-				  "without a rate", error);
+		return wrong_key("parent", json_get(object, "parent"),
+				 "without a rate", error);
 	if (!group.parent && (group.weight || group.floor_bits_per_sec)) {
 		const char *key = group.weight ? "weight" : "floor";
 
-		return refuse_key(key, json_get(object, key),
-				  "without a parent", error);
+		return wrong_key(key, json_get(object, key), "without a parent",
+				 error);
 	}
 	r = check_floor(object, &group, error);
 	if (r == 0)

@@ -200,7 +200,8 @@ static int read_settings(const struct node *node, struct failure *failure)
 	int r = wish_read_keys(settings, node->element, node->n, failure);
 
 	if (r == 0 && natra_policy_check(node->n, &settings->policy) < 0)
-		r = refuse(failure, CNI_BAD_CONFIG, "%s", natra_error(node->n));
+		r = failure_set(failure, CNI_BAD_CONFIG, "%s",
+				natra_error(node->n));
 	settings_free(settings);
 	free(settings);
 	return r;

@@ -122,8 +122,8 @@ static void warn_of_leftovers(const struct cli *cli,
 {
 	struct natra_leftovers leftovers = NATRA_INIT(leftovers);
 
-	/* With --verbose the library's log reports them. If they cannot be
-	 * found, natra_attach fails for the same reason. */
+	/* With --verbose the library's log reports them. If the interface cannot be looked
+	 * at, natra_attach reports it. */
 	if (cli->opts.verbosity > 0 ||
 	    natra_find_leftovers(cli->n, target, &leftovers) < 0 ||
 	    !leftovers_any(&leftovers))

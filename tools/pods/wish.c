@@ -39,9 +39,9 @@ static bool has_capability(const struct wish *wish, const char *name)
 
 static int refuse_text(const cJSON *wrong, struct failure *failure)
 {
-	(void)refuse(failure, CNI_BAD_CONFIG,
-		     "annotation %s: %s: is not a string", wrong->string,
-		     json_show(wrong).text);
+	(void)failure_set(failure, CNI_BAD_CONFIG,
+			  "annotation %s: %s: is not a string", wrong->string,
+			  json_show(wrong).text);
 	(void)snprintf(failure->annotation, sizeof(failure->annotation), "%s",
 		       wrong->string);
 	return (int)failure->code;
@@ -62,7 +62,7 @@ static int read_rates(struct wish *wish, const cJSON *present, struct natra *n,
 	if (wrong)
 		r = refuse_text(wrong, failure);
 	else if (natra_policy_annotate(n, &wish->rates, &all, &none) < 0)
-		r = refuse_natra(failure, n, -EINVAL, CNI_BAD_CONFIG);
+		r = failure_of_natra(failure, n, -EINVAL, CNI_BAD_CONFIG);
 	annotations_free(&all);
 	wish->asker.rates = &wish->rates;
 	return r;
@@ -115,7 +115,8 @@ static int check(const struct wish *wish, struct natra *n,
 		 struct failure *failure)
 {
 	if (natra_policy_check(n, &wish->settings.policy) < 0)
-		return refuse(failure, CNI_BAD_CONFIG, "%s", natra_error(n));
+		return failure_set(failure, CNI_BAD_CONFIG, "%s",
+				   natra_error(n));
 	return 0;
 }
 
