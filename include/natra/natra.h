@@ -206,6 +206,19 @@ NATRA_API int natra_attach(struct natra *n, const struct natra_target *target,
 			   struct natra_info *ret_info);
 
 /**
+ * @brief Load the programs of an attachment, and leave none, for others that will need them.
+ *
+ * The interface is one of the caller's own, to which natra_attach and natra_detach attach for a
+ * moment. No group is needed, made or entered, whichever the policy names. The
+ * handle has keep_programs.
+ *
+ * @return as natra_attach.
+ */
+NATRA_API int natra_preload(struct natra *n, const struct natra_target *target,
+			    const struct natra_policy *policy,
+			    struct natra_info *ret_info);
+
+/**
  * @brief Change the limits of an attachment, atomically for each packet.
  *
  * Packets sent before the change were charged at the old rate. That debt delays later

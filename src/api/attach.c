@@ -14,6 +14,7 @@
 #include "policy/classes.h"
 #include "policy/fields.h"
 #include "state/engine.h"
+#include "state/group_map.h"
 #include "util/str.h"
 
 void drop_unused_programs(struct natra *n)
@@ -121,6 +122,25 @@ int natra_attach(struct natra *n, const struct natra_target *target,
 	info.program_is_current = true;
 	return finish(n, struct_out(n, "ret_info", ret_info, &info, FIRST_INFO,
 				    sizeof(info)));
+}
+
+int natra_preload(struct natra *n, const struct natra_target *target,
+		  const struct natra_policy *policy,
+		  struct natra_info *ret_info)
+{
+	int r;
+
+	if (!n)
+		return -EINVAL;
+	n->enters_no_group = true;
+	r = natra_attach(n, target, policy, ret_info);
+	n->enters_no_group = false;
+	if (r < 0) {
+		groups_sweep(n);
+		return r;
+	}
+	r = natra_detach(n, target);
+	return r < 0 ? r : 0;
 }
 
 int natra_record_unshaped(struct natra *n, const struct natra_target *target,

@@ -13,6 +13,7 @@ struct natra {
 	natra_log_fn log_fn;
 	void *log_arg;
 	bool keep_programs;
+	bool enters_no_group; /* while natra_preload runs */
 	natra_cancelled_fn cancelled_fn;
 	void *cancelled_arg;
 	struct netns_index *netns_index; /* set during natra_gc only */

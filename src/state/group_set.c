@@ -216,9 +216,12 @@ int group_enter(struct natra *n, const char *id, const char *label,
 	*ret_number = 0;
 	if (!policy->group[0])
 		return 0;
-	r = groups_open(n, group != NULL, ret);
+	/* Programs of members need the map. */
+	r = groups_open(n, group || n->enters_no_group, ret);
 	if (r == -ENOENT)
 		return refuse_absence(n, policy);
+	if (n->enters_no_group)
+		return r;
 	if (r == 0 && group) {
 		c.given = given_of(group, policy->group, true);
 		r = set(&c, group);

@@ -31,6 +31,9 @@
 int __wrap_natra_attach(struct natra *n, const struct natra_target *target,
 			const struct natra_policy *policy,
 			struct natra_info *ret_info);
+int __wrap_natra_preload(struct natra *n, const struct natra_target *target,
+			 const struct natra_policy *policy,
+			 struct natra_info *ret_info);
 int __wrap_natra_configure(struct natra *n, const char *id,
 			   const struct natra_policy *policy);
 int __wrap_natra_foreach_group(struct natra *n, natra_group_fn fn, void *arg);
@@ -311,6 +314,16 @@ int __wrap_natra_attach(struct natra *n, const struct natra_target *target,
 	if (r == 0)
 		store(target->id, policy);
 	return r;
+}
+
+int __wrap_natra_preload(struct natra *n, const struct natra_target *target,
+			 const struct natra_policy *policy,
+			 struct natra_info *ret_info)
+{
+	(void)n;
+	(void)ret_info;
+	return called("preload", "id=%s ifname=%s %s", target->id,
+		      target->ifname, policy_text(policy).text);
 }
 
 int __wrap_natra_group_set(struct natra *n,

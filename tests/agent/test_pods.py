@@ -37,7 +37,7 @@ class Adopt(Case):
         self.run_agent()
         calls = self.node.calls()
         self.assertEqual([c.split()[0] for c in calls],
-                         ["gc", "attach", "detach"])
+                         ["gc", "preload"])
         self.assertIn("id=natra-agent-preload ifname=lo ", calls[1])
 
     def test_preload_by_the_element_of_others(self):
@@ -56,7 +56,7 @@ class Adopt(Case):
             for rate in (1000000, 2000000):
                 write(rate)
                 wait_until(lambda r=rate: any(
-                    f"preload ifname=lo network= label= in={r} out=0 " in call
+                    f"preload ifname=lo in={r} out=0 " in call
                     for call in self.node.calls()),
                     lambda: f"{self.node.calls()}\n{agent.log()}")
 
@@ -393,7 +393,7 @@ class Adopt(Case):
         """On a kernel that lacks something, no attachment will ever hold."""
         self.node.pod("a", {"ingressRate": 1000000}, ["ptp", "bandwidth"])
         self.node.leftovers("eth0")
-        self.node.fail("attach", 95)
+        self.node.fail("preload", 95)
         self.run_agent("--replace-bandwidth")
         self.assertEqual(self.calls("attach", "remove_leftovers"), [])
 
@@ -449,13 +449,13 @@ class Adopt(Case):
                 self.assertEqual(len(self.calls("detach")), int(gone))
 
     def test_programs_fail(self):
-        self.node.fail("attach", 1)
+        self.node.fail("preload", 1)
         with self.node.agent("--no-install", "--period", "1s") as agent:
             agent.wait("part=pods")
             body = agent.wait_ready(False)
-            self.assertIn("[-] programs: fake attach: Operation not permitted",
+            self.assertIn("[-] programs: fake preload: Operation not permitted",
                           body)
-            self.node.fail("attach", 0)
+            self.node.fail("preload", 0)
             agent.wait_ready(timeout=15)
 
     def test_garbage(self):

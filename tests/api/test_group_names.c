@@ -213,11 +213,27 @@ static void a_namespace_makes_few_groups(void **state)
 	assert_int_equal(rig_pins(), 0);
 }
 
+static int preload(const struct natra_policy *policy)
+{
+	const struct natra_target target = pod_target(&pod, ID);
+	struct natra_open_opts opts = NATRA_INIT(opts);
+	struct natra *keeping = NULL;
+	int r;
+
+	opts.bpffs_path = BPFFS;
+	opts.keep_programs = true;
+	assert_int_equal(natra_open(&keeping, &opts), 0);
+	r = natra_preload(keeping, &target, policy, NULL);
+	natra_close(keeping);
+	return r;
+}
+
 /* Whoever has filled the table, a pod gets limits, and an administrator's group a place. */
 static void a_full_table_stops_no_pod(void **state)
 {
 	struct natra_group_info limits = group_of(NULL, 15);
 	struct natra_policy policy = member_of("new");
+	unsigned int pins;
 	char name[32];
 
 	(void)state;
@@ -231,6 +247,15 @@ static void a_full_table_stops_no_pod(void **state)
 	is_alone(rig_query(n, "a/p").policy);
 	make_group("last", 1);
 	is_alone(join(&pod, "a/p", "a"));
+	/* The programs of members are loaded all the same, and nothing is left but them. */
+	rig_detach(n, "a/p");
+	pins = rig_pins();
+	policy.automatic_group = NULL;
+	assert_int_equal(KEPT(preload(&policy)), 0);
+	assert_true(rig_pins() > pins);
+	assert_int_equal(count_groups(), NATRA_GROUPS_MAX);
+	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, NULL)), 0);
+	assert_int_equal(rig_pins(), pins);
 	remove_group("last");
 	assert_string_equal(join(&pod, "a/p", "a").group, "a");
 	rig_detach(n, "a/p");

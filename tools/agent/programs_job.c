@@ -6,7 +6,6 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "../../src/policy/fields.h"
@@ -79,8 +78,6 @@ struct preload {
 	const struct settings *settings;
 	const char *ifname;
 	unsigned int beside; /* of enum beside */
-	/* No pod's group has this name, which nobody can know before. */
-	char group[sizeof(ID) + 16];
 };
 
 /* Attaches to the interface and detaches again: what stays are the loaded programs,
@@ -92,7 +89,6 @@ static int attach_once(const struct preload *p,
 	struct natra_target target = NATRA_INIT(target);
 	struct natra_class class = NATRA_INIT(class);
 	struct natra_policy with = *policy;
-	int r;
 
 	target.id = ID;
 	target.ifname = p->ifname;
@@ -104,27 +100,17 @@ static int attach_once(const struct preload *p,
 		with.classes = &class;
 		with.classes_len = 1;
 	}
-	r = natra_attach(p->n, &target, &with, ret_info);
-	if (r == 0)
-		r = natra_detach(p->n, &target);
-	return r < 0 ? r : 0;
+	return natra_preload(p->n, &target, &with, ret_info);
 }
 
-/* Returns the configuration's policy. Neither the group nor the part in it matters to a
- * program, so it is a group for this job alone, which goes with its member. */
+/* Returns the configuration's policy. Which group it is in does not matter to a program, and
+ * none is entered. */
 static struct natra_policy base_of(const struct preload *p)
 {
-	static const struct natra_group_info group = {
-		.sz = sizeof(group),
-		.ingress_rate_bits_per_sec = RATE_BITS_PER_SEC,
-		.egress_rate_bits_per_sec = RATE_BITS_PER_SEC,
-	};
 	struct natra_policy policy = p->settings->policy, own = {0};
 
-	if (p->beside & BESIDE_GROUP) {
-		own.automatic_group = &group;
-		(void)snprintf(own.group, sizeof(own.group), "%s", p->group);
-	}
+	if (p->beside & BESIDE_GROUP)
+		(void)snprintf(own.group, sizeof(own.group), ID);
 	policy_take_group(&policy, &own);
 	return policy;
 }
@@ -247,9 +233,6 @@ static int load(struct preload *p, struct programs_report *report)
 		p->beside = i;
 		if (may_have(p->settings, p->beside))
 			r = load_beside(p, &standard);
-		/* The pods that are to come have no room in a group, either. */
-		if (r == -ENOSPC && p->beside & BESIDE_GROUP)
-			r = 0;
 		if (r < 0)
 			r = failed(report, r, natra_error(p->n));
 	}
@@ -263,11 +246,7 @@ static int preload(const struct jobs *jobs, struct natra *n,
 	struct preload p = {.n = n, .log = jobs->log, .settings = &settings};
 	cleanup_json cJSON *keys = element_json(jobs->conf, NULL);
 	int r = read_settings(keys, n, &settings, report);
-	uint64_t random = 0;
 
-	if (getrandom(&random, sizeof(random), 0) < 0)
-		random = (uint64_t)getpid();
-	(void)snprintf(p.group, sizeof(p.group), ID "%016" PRIx64, random);
 	if (r == 0 && unshare(CLONE_NEWNET) < 0)
 		r = failed(report, -errno, "no network namespace can be made");
 	if (r == 0)

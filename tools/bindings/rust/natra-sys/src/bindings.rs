@@ -615,6 +615,14 @@ extern "C" {
     ) -> ::std::os::raw::c_int;
 }
 extern "C" {
+    pub fn natra_preload(
+        n: *mut natra,
+        target: *const natra_target,
+        policy: *const natra_policy,
+        ret_info: *mut natra_info,
+    ) -> ::std::os::raw::c_int;
+}
+extern "C" {
     pub fn natra_configure(
         n: *mut natra,
         id: *const ::std::os::raw::c_char,
