@@ -510,9 +510,21 @@ static __always_inline void heed_fq(struct __sk_buff *skb)
 }
 
 /*
+ * Returns whether the stamp that the packet came with may be a departure time, from TCP or
+ * SO_TXTIME. Before Linux 5.18 a stamp has no type, and a packet without a sender here has
+ * none but that of its reception.
+ */
+static __always_inline bool may_be_departure(const struct __sk_buff *skb)
+{
+	return natra_fixed.sets_tstamp
+		       ? skb->tstamp_type == BPF_SKB_TSTAMP_DELIVERY_MONO
+		       : is_felt(skb);
+}
+
+/*
  * Writes the departure time. A stamp of CLOCK_MONOTONIC that the packet came with is
- * a departure time, from TCP or SO_TXTIME. One of another clock is not: fq would take it
- * for a time far beyond its horizon, and drop the packet.
+ * a departure time. One of another clock is not: fq would take it for a time far beyond
+ * its horizon, and drop the packet.
  */
 static __always_inline void stamp(struct __sk_buff *skb,
 				  const struct packet *packet)
@@ -523,14 +535,14 @@ static __always_inline void stamp(struct __sk_buff *skb,
 	if (depart_ns)
 		heed_fq(skb);
 	own_ns = skb->tstamp;
-	if (own_ns > depart_ns &&
-	    skb->tstamp_type == BPF_SKB_TSTAMP_DELIVERY_MONO &&
+	if (own_ns > depart_ns && may_be_departure(skb) &&
 	    own_ns < packet->now_ns + MAX_STAMP_NS)
 		return;
 	if (own_ns == depart_ns)
 		return;
 	/* The helper takes IP only; a tag in the frame makes it something else. */
-	if (bpf_skb_set_tstamp(skb, depart_ns,
+	if (!natra_fixed.sets_tstamp ||
+	    bpf_skb_set_tstamp(skb, depart_ns,
 			       depart_ns ? BPF_SKB_TSTAMP_DELIVERY_MONO
 					 : BPF_SKB_TSTAMP_UNSPEC) < 0)
 		skb->tstamp = depart_ns;

@@ -314,7 +314,8 @@ struct natra_fixed {
 	__u8 measures_connects;
 	__u8 has_groups; /* slots may be members of groups */
 	__u16 has_l2; /* packets begin with an Ethernet header, not with IP */
-	__u16 holds;  /* packets may be held, which Linux can since 5.18 */
+	__u8 holds;   /* packets may be held */
+	__u8 sets_tstamp;  /* Linux has bpf_skb_set_tstamp (5.18) */
 	__u32 has_classes; /* natra_classes runs first */
 };
 

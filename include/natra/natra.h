@@ -185,7 +185,7 @@ NATRA_API int natra_policy_annotate(struct natra *n,
  * hostside, clsact hostside; with EDT OFF: TCX podside, TCX hostside, clsact
  * podside, clsact hostside; and goes to the next only if this kernel or
  * interface cannot do the one before. EDT AUTO leaves departure times out if
- * the kernel has no fq or no bpf_skb_set_tstamp, or if the interface has a
+ * the kernel has no fq, or if the interface has a
  * qdisc that fq must not replace; natra_info says why.
  *
  * @param ret_info  what was attached and why, as natra_query reports it; NULL:

@@ -587,8 +587,8 @@ struct natra_features {
 	bool coarse_clock; /**< bpf_ktime_get_coarse_ns (Linux 5.11): needed */
 	bool atomics;      /**< BPF atomic instructions (5.12): needed */
 	bool netns_cookie; /**< SO_NETNS_COOKIE (5.14): needed */
-	/** bpf_skb_set_tstamp (5.18): without it there are no departure times,
-	 *  neither for egress nor for NATRA_INGRESS_MODE_PACE. */
+	/** bpf_skb_set_tstamp (5.18): without it departure times are written
+	 *  without their type, which no kernel before it has. */
 	bool set_tstamp;
 	uint32_t abi; /**< of the state that this library pins */
 };

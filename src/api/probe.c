@@ -63,8 +63,6 @@ static int try_qdiscs(void *arg)
 
 static const char *pacing(const struct natra_features *f)
 {
-	if (!f->set_tstamp)
-		return "no bpf_skb_set_tstamp (Linux 5.18): mark and drop";
 	return f->fq ? "fq can pace" : "no fq: mark and drop";
 }
 
@@ -74,7 +72,7 @@ static void choose(struct natra *n, struct natra_features *f)
 {
 	f->auto_mode =
 		f->tcx ? NATRA_MODE_TCX_PODSIDE : NATRA_MODE_CLSACT_PODSIDE;
-	f->auto_edt = f->fq && f->set_tstamp;
+	f->auto_edt = f->fq;
 	if (!f->kernel_ok || !f->bpf || (!f->tcx && !f->clsact))
 		f->auto_mode = NATRA_MODE_AUTO;
 	(void)snprintf(f->reason, sizeof(f->reason), "%.170s; %s; %s",

@@ -11,7 +11,6 @@
 #include "attach/leftovers.h"
 #include "attach/limits.h"
 #include "attach/teardown.h"
-#include "kernel/feature.h"
 #include "kernel/hook.h"
 #include "kernel/qdisc_fq.h"
 #include "policy/classes.h"
@@ -176,20 +175,6 @@ static int attach_site(struct attempt *a, struct netlink *nl, bool on_host)
 	return r;
 }
 
-/* Returns -EOPNOTSUPP if this kernel cannot run a program that paces. This is
- * asked before fq is touched. */
-static int can_pace(const struct attempt *a, enum leg leg)
-{
-	struct program_options options = engine_options(&a->gen.record, leg);
-
-	options.kind = STUB_EDT;
-	options.has_l2 =
-		leg == LEG_PACE ? a->host.has_l2 : a->order->scene.pod.has_l2;
-	if (engine_is_loaded(a->n, &options))
-		return 0;
-	return feature_require(a->n, FEATURE_SET_TSTAMP);
-}
-
 static int add_fq(struct attempt *a, struct netlink *nl,
 		  struct record_link *link)
 {
@@ -229,9 +214,7 @@ static int prepare_edt(struct attempt *a, struct netlink *nl, char *reason,
 				      "edt: on needs a podside mode");
 		return 0;
 	}
-	r = can_pace(a, LEG_EGRESS);
-	if (r == 0)
-		r = add_fq(a, nl, &record->pod);
+	r = add_fq(a, nl, &record->pod);
 	if (r == 0) {
 		record->edt = 1;
 		(void)str_copy(reason, size, "edt with fq");
@@ -253,9 +236,7 @@ static int prepare_pace(struct attempt *a)
 
 	if (!paces_ingress(a->order))
 		return 0;
-	r = can_pace(a, LEG_PACE);
-	if (r == 0)
-		r = netlink_open(a->n, &nl);
+	r = netlink_open(a->n, &nl);
 	if (r == 0)
 		r = add_fq(a, &nl, &a->gen.record.host);
 	if (r != -EOPNOTSUPP && r != -EBUSY)

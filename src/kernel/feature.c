@@ -10,12 +10,11 @@
 #include "base/bpf_call.h"
 #include "kernel/netns.h"
 
-static const char *const names[FEATURE_MAX] = {
+static const char *const names[FEATURE_REQUIRED] = {
 	[FEATURE_ECN] = "bpf_skb_ecn_set_ce (Linux 5.1)",
 	[FEATURE_COARSE_CLOCK] = "bpf_ktime_get_coarse_ns (Linux 5.11)",
 	[FEATURE_ATOMICS] = "BPF atomic instructions (Linux 5.12)",
 	[FEATURE_NETNS_COOKIE] = "SO_NETNS_COOKIE (Linux 5.14)",
-	[FEATURE_SET_TSTAMP] = "bpf_skb_set_tstamp (Linux 5.18)",
 };
 
 /* The instruction that is tried for each feature: a call of the helper, or the
@@ -74,13 +73,6 @@ int feature_is_there(enum feature feature)
 	return feature == FEATURE_NETNS_COOKIE
 		       ? try_netns_cookie()
 		       : try_instruction(&tried[feature]);
-}
-
-int feature_require(struct natra *n, enum feature feature)
-{
-	if (feature_is_there(feature) != 0)
-		return 0;
-	return refuse(n, -EOPNOTSUPP, "this kernel lacks %s", names[feature]);
 }
 
 int feature_require_all(struct natra *n)

@@ -14,7 +14,9 @@ enum feature {
 	FEATURE_ATOMICS,      /* for the buckets, which CPUs share */
 	FEATURE_NETNS_COOKIE, /* to identify namespaces */
 	FEATURE_REQUIRED, /* the number of parts above, which are required */
-	FEATURE_SET_TSTAMP = FEATURE_REQUIRED, /* for departure times */
+	/* Since then stamps have a type. Without it programs write them as
+	 * they are. */
+	FEATURE_SET_TSTAMP = FEATURE_REQUIRED,
 	FEATURE_MAX
 };
 
@@ -22,12 +24,8 @@ enum feature {
  * without an error text, if it could not be tried. It takes 20 us. */
 int feature_is_there(enum feature feature);
 
-/* Returns -EOPNOTSUPP if the kernel lacks this feature, which the error text
- * then names; 0 if the kernel has it or could not be asked. */
-int feature_require(struct natra *n, enum feature feature);
-
-/* Does the same for all required features; the error text names all that are
- * lacking. */
+/* Returns -EOPNOTSUPP if the kernel lacks a required feature, of which the error text
+ * names all; 0 if it has them or could not be asked. */
 int feature_require_all(struct natra *n);
 
 /* Returns what an operation that failed with `error` should return: -EOPNOTSUPP

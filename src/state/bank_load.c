@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/libbpf_log.h"
+#include "kernel/feature.h"
 #include "state/connects_map.h"
 #include "state/group_map.h"
 #include "state/subnets_map.h"
@@ -65,6 +66,7 @@ static void fixed_of(const struct program_options *options,
 		.stripes_shared = shares_stripes(),
 		.has_l2 = options->has_l2,
 		.holds = options->holds || options->kind == STUB_EDT,
+		.sets_tstamp = feature_is_there(FEATURE_SET_TSTAMP) != 0,
 		.has_classes = options->has_classes,
 		.measures_connects = options->measures_connects,
 		.has_groups = options->has_groups,

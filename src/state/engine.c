@@ -77,14 +77,6 @@ bool engine_serves(const struct record *record)
 	return true;
 }
 
-bool engine_is_loaded(struct natra *n, const struct program_options *options)
-{
-	char path[PIN_PATH_MAX];
-
-	pin_dir_bank_path(n, engine_id(options), 0, path);
-	return access(path, F_OK) == 0;
-}
-
 /* Turns -ESTALE into 0 and logs the error text: maps of an unknown layout are
  * left to the natra that they belong to. */
 static int pass_over(struct natra *n, int r)

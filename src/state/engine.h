@@ -29,11 +29,6 @@
 struct program_options engine_options(const struct record *record,
 				      enum leg leg);
 
-/* Returns true if bank 0 of this engine is pinned: the kernel has accepted its
- * program before and need not be asked again. False does not mean that the
- * engine has no bank: others stay when bank 0 has been removed. */
-bool engine_is_loaded(struct natra *n, const struct program_options *options);
-
 /* Returns whether this build's programs can run on the maps that the legs of an
  * attachment have. */
 bool engine_serves(const struct record *record);

@@ -110,8 +110,7 @@ static void engine_name(char *ret_name, size_t size)
 	globfree(&found);
 }
 
-/* Where ingress is not limited, nothing paces it, and Linux before 5.18 could not load
- * a program that holds packets. */
+/* Where ingress is not limited, nothing paces it. */
 static void ingress_mode_counts_with_ingress_only(void **state)
 {
 	struct natra_policy policy = policy_of(0, 20);

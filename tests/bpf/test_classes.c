@@ -192,8 +192,7 @@ static void peer_decides_and_not_the_pod(void **state)
 	add(&lists, "nobody", nobody, 3, 0);
 	add(&lists, "from", from, 2, 0);
 	add(&lists, "to", to, 2, 0);
-	for (int kind = 0; kind < (th_has_edt() ? STUB_KIND_MAX : STUB_EDT);
-	     kind++) {
+	for (int kind = 0; kind < STUB_KIND_MAX; kind++) {
 		for (uint32_t peer_is_to = 0; peer_is_to < 2; peer_is_to++) {
 			struct progrun run;
 
@@ -235,7 +234,7 @@ static void subnets_decide_before_dscps(void **state)
 	(void)state;
 	add(&lists, "v4", from, 1, UINT64_C(1) << 0);
 	add(&lists, "voice", NULL, 0, UINT64_C(1) << EF | UINT64_C(1) << 63);
-	load(&run, th_has_edt() ? STUB_EDT : STUB_TX, false, &lists);
+	load(&run, STUB_EDT, false, &lists);
 	for (size_t i = 0; i < TH_LEN(kinds); i++) {
 		const int version = kinds[i].version;
 		const uint32_t marked = version == 4 ? 1 : version ? 2 : 0;
@@ -280,7 +279,7 @@ static void shaped_subnets_beside_classes(void **state)
 	(void)state;
 	add(&lists, "nobody", nobody, 3, 0);
 	add(&lists, "voice", NULL, 0, UINT64_C(1) << EF);
-	load(&run, th_has_edt() ? STUB_EDT : STUB_TX, false, &lists);
+	load(&run, STUB_EDT, false, &lists);
 	for (size_t i = 0; i < TH_LEN(kinds); i++) {
 		const int version = kinds[i].version;
 
@@ -445,7 +444,6 @@ static void no_peer_loses_its_class_meanwhile(void **state)
 /* What a class takes, others do not pay for. */
 static void classes_have_buckets_of_their_own(void **state)
 {
-	const bool paces = th_has_edt();
 	struct lists lists = {.len = 0};
 	struct progrun run;
 	struct th_result result;
@@ -453,14 +451,13 @@ static void classes_have_buckets_of_their_own(void **state)
 
 	(void)state;
 	add(&lists, "v4", all, 1, 0);
-	load(&run, paces ? STUB_EDT : STUB_TX, false, &lists);
+	load(&run, STUB_EDT, false, &lists);
 	th_look_at_class(&run, 1);
 	th_set_tat(&run, th_now() + TH_SECOND);
 	tcp4(&p, 0);
 	th_send(&run, &p, NULL, &result);
-	assert_int_equal(result.counter,
-			 paces ? NATRA_COUNT_PACED : NATRA_COUNT_DROPPED_RATE);
-	assert_true(!paces || result.tstamp > result.after_ns);
+	assert_int_equal(result.counter, NATRA_COUNT_PACED);
+	assert_true(result.tstamp > result.after_ns);
 	is_in(&run, &kinds[1], 0, 0);
 	th_close(&run);
 }

@@ -464,11 +464,10 @@ static void each_program_can_measure(void **state)
 		.kind = SUBNETS_SHAPED, .list = &block, .len = 1};
 	const struct th_peers peers = {.subnets = &subnets};
 	const struct natra_limits limits = th_limits();
-	const int kinds = th_has_edt() ? STUB_KIND_MAX : STUB_EDT;
 
 	(void)state;
 	assert_int_equal(subnet_parse("192.0.2.0/24", &block), 0);
-	for (int i = 0; i < kinds * 4; i++) {
+	for (int i = 0; i < STUB_KIND_MAX * 4; i++) {
 		const struct program_options options = {
 			.kind = (enum stub_kind)(i / 4),
 			.has_l2 = i & 1,
@@ -496,16 +495,10 @@ int main(void)
 		CASE(a_full_table_forgets_the_oldest, load_police),
 		CASE(a_lost_syn_is_forgotten, load_police),
 		CASE(what_is_dropped_is_no_answer, load_strict),
+		CASE(an_answer_that_is_held_ends_when_it_leaves, load_edt),
 		cmocka_unit_test(each_program_can_measure),
 	};
-	const struct CMUnitTest edt_tests[] = {
-		CASE(an_answer_that_is_held_ends_when_it_leaves, load_edt),
-	};
-	int failed;
 
 	th_require_bpf();
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	if (th_has_edt())
-		failed += cmocka_run_group_tests(edt_tests, NULL, NULL);
-	return failed;
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

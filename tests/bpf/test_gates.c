@@ -288,7 +288,5 @@ int main(void)
 	};
 
 	th_require_bpf();
-	if (!th_has_edt())
-		cmocka_set_skip_filter("edt_*");
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -292,7 +292,7 @@ def main(rep, a):
         for mode in a.mode or Natra.modes():
             in_the_pod(r, rep, mode)
             beyond_the_pod(r, rep, mode)
-            if features["fq"] and features["set_tstamp"]:
+            if features["fq"]:
                 in_the_pod(r, rep, mode, "--ingress-mode", "pace")
         rep.measure("tight limit", tight_limit, r, rep)
         rep.measure("full queue", full_queue, r, rep)

@@ -112,16 +112,9 @@ void th_look_at_class(struct progrun *run, uint32_t number)
 	run->slot.index = SLOT + number;
 }
 
-bool th_has_edt(void)
+bool th_has_stamp_types(void)
 {
-	struct natra *n = NULL;
-	int r;
-
-	assert_int_equal(natra_open(&n, NULL), 0);
-	r = feature_require(n, FEATURE_SET_TSTAMP);
-	natra_close(n);
-	assert_true(r == 0 || r == -EOPNOTSUPP);
-	return r == 0;
+	return feature_is_there(FEATURE_SET_TSTAMP) != 0;
 }
 
 int th_start(struct progrun *run, const struct program_options *given,
@@ -222,12 +215,13 @@ void th_close(struct progrun *run)
 
 static int load_prelude(int array_fd)
 {
+	const struct bpf_insn set_tstamp = CALL(BPF_FUNC_skb_set_tstamp);
 	const struct bpf_insn insns[] = {
 		MOV(6, 1),
 		MOV(1, 6),
 		FIELD(BPF_DW, 2, tstamp),
 		FIELD(BPF_W, 3, mark),
-		CALL(BPF_FUNC_skb_set_tstamp),
+		th_has_stamp_types() ? set_tstamp : (struct bpf_insn)MOVI(0, 0),
 		FIELD(BPF_W, 3, cb[0]),
 		INSN(BPF_JMP | BPF_JEQ | BPF_K, 3, 0, 3, 0),
 		MOV(1, 6),

@@ -72,8 +72,9 @@ struct th_result {
 /* Exits with TH_SKIP and the reason if programs cannot be run here. */
 void th_require_bpf(void);
 
-/* Returns whether the kernel takes programs that pace; Linux 5.15 does not. */
-bool th_has_edt(void);
+/* Returns whether stamps have a type, by which programs tell departure times from others;
+ * before Linux 5.18 they have none. */
+bool th_has_stamp_types(void);
 
 /* How a program tells peers apart. */
 struct th_peers {
