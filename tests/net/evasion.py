@@ -5,6 +5,7 @@
   headers    one elephant whose packets look different each time
   flows      one elephant cut into many small flows
   net-admin  a pod that undoes its own interface's configuration
+  sibling    a pod that makes another interface beside its own
   bypass     packet and XDP sockets that go around the pod's hooks
   ethertypes frames that are not IP
   link       what a link depends on, each kind of it under the threshold
@@ -33,6 +34,7 @@ from namespaces import Ns
 from neighbour import Neighbour, Site
 from rig import Rig
 from script import option, run_script
+from wirings import Wiring
 from xsk import XskSender
 
 CAP = "10M"
@@ -373,6 +375,36 @@ def undone(r, rep, a, mode, what, ns, past):
         verdict(rep, a, mode, way, what.replace("_", " "), *rates, past=past)
 
 
+TWIN = "02:77:00:00:77:77"
+
+
+class Stacked(Rig):
+    """A pod and a client that are macvlans of one parent."""
+
+    def __init__(self):
+        [(self.pod, self.client)] = Wiring("macvlan", [1500]).pairs
+
+
+def sibling(rep, a):
+    """Test a pod whose eth0 is a macvlan: with CAP_NET_ADMIN it makes another one of the
+    same parent, which natra does not know."""
+    r = Stacked()
+    pod, client = r.pod, r.client
+    for mode in (m for m in Natra.modes() if m.endswith("podside")):
+        natra = Natra(pod, "--attach-mode", mode).attach(CAP, CAP)
+        rep.measure(mode, undone, r, rep, a, mode, "a macvlan", pod, False)
+        pod.run("ip", "link", "add", "link", "eth0", "name", "twin0", "address", TWIN,
+                "type", "macvlan", "mode", "bridge")
+        pod.run("ip", "link", "set", "twin0", "up")
+        pod.run("ip", "route", "replace", f"{client.ip}/32", "dev", "twin0")
+        client.run("ip", "neigh", "replace", pod.ip, "lladdr", TWIN, "dev", "eth0", "nud",
+                   "permanent")
+        rep.measure(f"{mode}: twin", undone, r, rep, a, mode, "another macvlan", pod, True)
+        client.run("ip", "neigh", "del", pod.ip, "dev", "eth0")
+        pod.run("ip", "link", "del", "twin0")
+        natra.detach()
+
+
 def bypass(rep, a):
     """Test what a pod can do with CAP_NET_RAW, which most runtimes give."""
     with Rig() as r:
@@ -550,7 +582,7 @@ def priority(rep, a):
 
 def main(rep, a):
     parts = {"headers": headers, "flows": flows, "net-admin": net_admin,
-             "bypass": bypass, "ethertypes": ethertypes,
+             "sibling": sibling, "bypass": bypass, "ethertypes": ethertypes,
              "link": link, "segments": segments, "priority": priority}
     a.passed = {}
     for name in a.part or parts:
