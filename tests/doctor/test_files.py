@@ -51,6 +51,12 @@ def rename_by_cilium(n):
     n.copy.rename(str(n.copy) + ".cilium_bak")
 
 
+def set_containerd(n, text):
+    path = n.root / "etc/containerd/config.toml"
+    path.parent.mkdir(parents=True)
+    path.write_text(f'[plugins."io.containerd.grpc.v1.cri".cni]\n{text}\n')
+
+
 # The check that names the state, the node's runtime, and what makes it from a node
 # where natra is installed. The runtime decides between a drop-in and a copy.
 STATES = (
@@ -88,6 +94,7 @@ STATES = (
     ("old-copy", OLD, lambda n: n.edit(n.list, lambda c: c["plugins"].append(
         {"type": "tuning"}))),
     ("orphan", OLD, lambda n: n.list.unlink()),
+    ("two-lists", OLD, lambda n: set_containerd(n, "max_conf_num = 2")),
     ("interrupted", NEW, lambda n: (n.net / ".natra-install.reload").touch()),
     ("no-plugin-dir", NEW, lambda n: shutil.rmtree(n.bin)),
     ("no-plugin", NEW, lambda n: (n.bin / "natra").unlink()),
@@ -239,6 +246,13 @@ class States(Case):
             self.assertEqual(list(found), ["no-rate"])
             self.assertEqual(found["no-rate"]["subject"], "shop/web")
 
+    def test_directory_that_is_not_the_runtimes(self):
+        node = self.node()
+        set_containerd(node, 'bin_dir = "/usr/lib/cni"')
+        found = self.found(node, options=("--platform", "default"))
+        self.assertEqual(list(found), ["other-place"])
+        self.assertIn("/usr/lib/cni, and not in /opt/cni/bin", found["other-place"]["text"])
+
     def test_agent(self):
         with socket.socket() as unused:
             unused.bind(("127.0.0.1", 0))
@@ -311,7 +325,7 @@ class States(Case):
         tried = {c for c, *_ in (*STATES, *test_pods.STATES, *test_pods.FQ_STATES)}
         self.assertEqual(set(names) - tried, {
             "privileges", "kernel", "probe", "bpf", "hooks", "bpffs",
-            "agent-silent", "agent-unready", "no-rate"})
+            "agent-silent", "agent-unready", "no-rate", "other-place"})
 
 
 if __name__ == "__main__":

@@ -133,7 +133,7 @@ static const char *read_runtime_version(struct options *o, const char *value)
 	o->install.runtime_version = value;
 	return install_check_runtime_version(value)
 		       ? NULL
-		       : "is not a version of containerd or CRI-O such as "
+		       : "is not a version of containerd, CRI-O or Docker such as "
 			 "containerd://2.1.0";
 }
 

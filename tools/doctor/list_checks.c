@@ -23,6 +23,21 @@ static void no_dir(const struct finder *f)
 		found(f, "dir", f->node->net_dir, NULL);
 }
 
+static void other_place(const struct finder *f)
+{
+	if (f->node->has_chain && f->node->i->misplaced)
+		found(f, "why", f->node->i->misplaced, NULL);
+}
+
+static void two_lists(const struct finder *f)
+{
+	const struct settings_of_runtime *settings = &f->node->i->settings;
+
+	if (f->node->used && f->node->used->is_ours && settings->lists_max != 1)
+		found(f, "file", settings->file, "list", f->node->used->file,
+		      NULL);
+}
+
 static void no_list(const struct finder *f)
 {
 	if (!f->node->net_error && !f->node->used)
@@ -340,6 +355,11 @@ const struct check checks_of_list[] = {
 	{"no-list-dir",
 	 "{dir}, where the runtime's lists should be, is missing",
 	 "containerd config dump | grep -e conf_dir -e bin_dir", no_dir},
+	{"other-place", "{why}",
+	 "containerd config dump | grep -e conf_dir -e bin_dir", other_place},
+	{"two-lists",
+	 "max_conf_num in {file} is not 1, so pods get an interface of {list} and one of its original",
+	 "sudoedit {file}", two_lists},
 	{"no-list", "{dir} has no list: no network plugin is installed yet",
 	 "kubectl -n kube-system get pods -o wide", no_list},
 	{"not-json", "{file} {why}, and a runtime can fail at it",

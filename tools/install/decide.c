@@ -83,6 +83,10 @@ static char *against_list(const struct chain *chain)
 	const struct lists *lists = chain->lists;
 	const struct list *primary = chain->primary;
 
+	if (chain->i->settings.lists_max != 1)
+		return text_format(
+			"%s: max_conf_num is %ld, and pods would get an interface of the copy, too",
+			chain->i->settings.file, chain->i->settings.lists_max);
 	if (lists->cilium_is_exclusive)
 		return text_copy(
 			"Cilium renames other lists to .cilium_bak; it needs cni.exclusive=false");

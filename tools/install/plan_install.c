@@ -132,9 +132,53 @@ static void warn(const struct install *i, struct install_plan *plan,
 		plan_warn(
 			plan,
 			"the runtime's version is not known: without drop-ins (containerd before 2.1, CRI-O before 1.33) it does not call natra");
+	if (i->misplaced)
+		plan_warn(plan, "%s", i->misplaced);
+	if (i->settings.wrong)
+		plan_warn(plan,
+			  "%s: the runtime's directories are not known from it",
+			  i->settings.wrong);
 	if (i->plugin_status)
 		plan_warn(plan, "natra cannot limit on this node: %s",
 			  i->plugin_status);
+}
+
+static bool has_plugins(const struct dir *dir, const struct list *list)
+{
+	const cJSON *plugin =
+		list->is_chain ? list->plugins->child : list->json;
+
+	for (; plugin; plugin = plugin->next) {
+		const char *type = json_text(json_get(plugin, "type"));
+
+		if (type && !strchr(type, '/') && dir_has(dir, type))
+			return true;
+	}
+	return false;
+}
+
+/* Checks that the runtime finds natra where it finds the list's other plugins, if its
+ * configuration does not say where it looks. */
+static int check_place(struct install *i, const struct list *primary)
+{
+	static const char *const places[] = {"/opt/cni/bin", "/usr/lib/cni",
+					     "/usr/libexec/cni"};
+
+	if (i->settings.bin_len || i->request->bin_dir ||
+	    has_plugins(&i->bin, primary))
+		return 0;
+	for (size_t n = 0; n < sizeof(places) / sizeof(places[0]); n++) {
+		cleanup_dir struct dir dir = DIR_INIT;
+
+		if (dir_open(&dir, i->root_fd, places[n]) == 0 &&
+		    has_plugins(&dir, primary))
+			return install_fail(
+				i, -EINVAL,
+				"%s/%s: its plugins are in %s, and not in %s (--bin-dir)",
+				i->net.path, primary->file, places[n],
+				i->bin.path);
+	}
+	return 0;
 }
 
 static int plan_plugin(struct install *i, struct install_plan *plan)
@@ -290,6 +334,8 @@ static int make(struct install *i, struct install_plan *plan,
 	int r;
 
 	r = check_primary(i, primary);
+	if (r == 0)
+		r = check_place(i, primary);
 	if (r == 0)
 		r = plugin_check(i, version_of(i, primary), element);
 	if (r == 0)

@@ -10,27 +10,32 @@
 #include "../common/text.h"
 #include "install.h"
 
-#define K3S_NET       "/var/lib/rancher/k3s/agent/etc/cni/net.d"
-#define MICROK8S      "/var/snap/microk8s/current"
-#define OPENSHIFT_NET "/run/multus/cni/net.d"
-#define DEFAULT_NET   "/etc/cni/net.d"
-#define DEFAULT_BIN   "/opt/cni/bin"
+#define K3S_NET        "/var/lib/rancher/k3s/agent/etc/cni/net.d"
+#define MICROK8S       "/var/snap/microk8s/current"
+#define K3S_CONTAINERD "/var/lib/rancher/k3s/agent/etc/containerd/config.toml"
+#define RKE2           "/var/lib/rancher/rke2/agent"
+#define CONTAINERD     "/etc/containerd/config.toml"
+#define OPENSHIFT_NET  "/run/multus/cni/net.d"
+#define DEFAULT_NET    "/etc/cni/net.d"
+#define DEFAULT_BIN    "/opt/cni/bin"
 
 /* The platforms in the order in which they are looked for: k3d is k3s in a
  * container that has the plugins beside the program, and OpenShift also has the
  * default directories. The list of OpenShift's default network is in a file system in
  * memory; /etc/cni/multus/net.d there has networks that pods ask for by name. */
 static const struct platform platforms[] = {
-	{"k3s", K3S_NET, "/var/lib/rancher/k3s/data/cni", NULL, K3S_NET},
-	{"k3d", K3S_NET, "/bin", NULL, "/bin/k3s"},
-	{"rke2", DEFAULT_NET, DEFAULT_BIN, NULL, "/var/lib/rancher/rke2/agent"},
+	{"k3s", K3S_NET, "/var/lib/rancher/k3s/data/cni", NULL, K3S_CONTAINERD,
+	 K3S_NET},
+	{"k3d", K3S_NET, "/bin", NULL, K3S_CONTAINERD, "/bin/k3s"},
+	{"rke2", DEFAULT_NET, DEFAULT_BIN, NULL,
+	 RKE2 "/etc/containerd/config.toml", RKE2},
 	{"microk8s", MICROK8S "/args/cni-network", MICROK8S "/opt/cni/bin",
-	 NULL, MICROK8S},
-	{"gke", DEFAULT_NET, "/home/kubernetes/bin", NULL,
+	 NULL, MICROK8S "/args/containerd.toml", MICROK8S},
+	{"gke", DEFAULT_NET, "/home/kubernetes/bin", NULL, CONTAINERD,
 	 "/home/kubernetes/bin"},
 	{"openshift", OPENSHIFT_NET, "/var/lib/cni/bin",
-	 "/etc/kubernetes/cni/net.d", OPENSHIFT_NET},
-	{"default", DEFAULT_NET, DEFAULT_BIN, NULL, NULL},
+	 "/etc/kubernetes/cni/net.d", CONTAINERD, OPENSHIFT_NET},
+	{"default", DEFAULT_NET, DEFAULT_BIN, NULL, CONTAINERD, NULL},
 };
 
 #define PLATFORMS_LEN (sizeof(platforms) / sizeof(platforms[0]))

@@ -9,6 +9,7 @@ struct platform {
 	const char *bin_dir;
 	/* Where Multus' own list is, which the runtime reads; NULL: in net_dir */
 	const char *multus_dir;
+	const char *containerd; /* its configuration */
 	const char *
 		sign; /* a path that only this platform has; NULL: the default */
 };

@@ -23,6 +23,8 @@ void install_free(struct install *i)
 	text_closep(&i->root_fd);
 	text_closep(&i->plugin_fd);
 	runtime_free(&i->runtimes);
+	settings_clear(&i->settings);
+	free(i->misplaced);
 	free(i->plugin_versions);
 	free(i->plugin_status);
 	free(i->error);

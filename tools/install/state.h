@@ -5,7 +5,7 @@
 
 #include "../common/dir.h"
 #include "install.h"
-#include "runtime.h"
+#include "settings.h"
 
 /* natra's own names in the runtime's directories. */
 #define PLUGIN_NAME    "natra"
@@ -23,6 +23,8 @@ struct install {
 	char *plugin_versions; /* what the plugin answers to VERSION */
 	char *plugin_status;   /* why it cannot work here; NULL: it can */
 	struct runtimes runtimes;
+	struct settings_of_runtime settings;
+	char *misplaced; /* how the directories are not the runtime's; NULL: they are */
 	bool has_told; /* watchers were notified of the removal, see dir_tell_removal */
 	char *error;
 };

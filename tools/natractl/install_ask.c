@@ -58,7 +58,7 @@ static int ask_runtime(const char *text, const char **ret_version)
 	if (text && !install_check_runtime_version(text))
 		return usage_error(
 			opts_name(OPT_RUNTIME_VERSION), text,
-			"is not a version of containerd or CRI-O such as containerd://2.1.0");
+			"is not a version of containerd, CRI-O or Docker such as containerd://2.1.0");
 	*ret_version = text;
 	return 0;
 }
