@@ -246,6 +246,11 @@ class States(Case):
             self.assertEqual(list(found), ["no-rate"])
             self.assertEqual(found["no-rate"]["subject"], "shop/web")
 
+    def test_guests_in_natras_copy(self):
+        node = self.node(runtime=OLD)
+        node.edit(node.copy, lambda c: c["plugins"].append({"type": "istio-cni"}))
+        self.assertEqual(self.found(node), {})
+
     def test_directory_that_is_not_the_runtimes(self):
         node = self.node()
         set_containerd(node, 'bin_dir = "/usr/lib/cni"')

@@ -77,6 +77,48 @@ class Harm(Case):
         self.assertEqual(node.types(),
                          ["flannel", "portmap", "istio-cni", "natra"])
 
+    def test_others_write_into_natras_copy(self):
+        """Istio's and Linkerd's installers append their plugin to the list that the runtime
+        uses, and Go writes it in another layout."""
+        istio, linkerd = {"type": "istio-cni", "x": 1}, {"type": "linkerd-cni"}
+        for name, text in (("10-flannel.conflist", FLANNEL), ("10-one.conf", SINGLE),
+                           ("10-k3s.conflist", K3S)):
+            for at, guests in ((99, [istio]), (99, [istio, linkerd]), (1, [linkerd])):
+                with self.subTest(list=name, at=at, guests=guests):
+                    node = self.node({name: text})
+                    self.done(node.install())
+                    copy = node.net / f"00-natra-{name.split('.')[0]}.conflist"
+                    conf = json.loads(copy.read_text())
+                    plain = list(conf["plugins"])
+                    conf["plugins"][at:at] = guests
+                    copy.write_text(json.dumps(conf, sort_keys=True))
+                    before = node.state(times=True)
+                    self.assertEqual(self.done(node.install("--json")).json["changes"], [])
+                    self.assertEqual(node.state(times=True), before)
+                    # They stay when something else changes, which their installers would
+                    # have to repair.
+                    self.done(node.install("--conf", "fastPass=off"))
+                    found = json.loads(copy.read_text())["plugins"]
+                    plain[-1]["fastPass"] = "off"
+                    self.assertEqual(found, plain + guests)
+                    self.done(node.uninstall())
+                    self.assertEqual(node.names(), [name])
+        # What the original has no more goes, and natra's element is restored.
+        node = self.node({"10-flannel.conflist": FLANNEL})
+        self.done(node.install())
+        copy = node.net / "00-natra-10-flannel.conflist"
+        own = copy.read_text()
+        for change in (lambda p: p.insert(1, {"type": "tuning"}), lambda p: p.pop(0),
+                       lambda p: p[-1].update(fastPass="off"),
+                       lambda p: p.append(p.pop(0))):
+            conf = json.loads(own)
+            change(conf["plugins"])
+            copy.write_text(json.dumps(conf))
+            self.done(node.install())
+            self.assertEqual(node.types()[:3], ["flannel", "portmap", "natra"])
+            self.assertEqual(json.loads(copy.read_text())["plugins"][:3],
+                             json.loads(own)["plugins"])
+
     def test_copy_of_natras_own_list(self):
         """Istio may copy natra's list as the primary one; the copy is Istio's."""
         node = self.node({"10-flannel.conflist": FLANNEL})

@@ -3,6 +3,7 @@
  * something to limit. */
 #include <string.h>
 
+#include "../install/copy.h"
 #include "../pods/element.h"
 #include "../pods/wish.h"
 #include "../common/json.h"
@@ -298,6 +299,7 @@ static bool is_changed(const struct list *copy, const struct list *primary)
 {
 	const cJSON *theirs = primary->plugins ? primary->plugins->child : NULL;
 	const cJSON *ours;
+	bool has_natra = false;
 
 	cJSON_ArrayForEach(ours, copy->plugins)
 	{
@@ -305,7 +307,11 @@ static bool is_changed(const struct list *copy, const struct list *primary)
 
 		/* natra's element is in the place of the bandwidth plugin's, or
 		 * behind all others. */
+		has_natra |= is_natra;
 		if (is_natra && !element_has_type(theirs, BANDWIDTH_NAME))
+			continue;
+		if (!is_natra && !cJSON_Compare(ours, theirs, true) &&
+		    copy_is_guest(ours, has_natra && !theirs))
 			continue;
 		if (!theirs ||
 		    (!is_natra && !cJSON_Compare(ours, theirs, true)))

@@ -7,10 +7,10 @@
 #include "../common/name.h"
 #include "../common/text.h"
 #include "../pods/element.h"
+#include "copy.h"
 #include "decide.h"
 #include "plan.h"
 #include "plugin.h"
-#include "splice.h"
 
 #define PARTIAL_TRIES    10
 #define PARTIAL_PAUSE_NS 100000000
@@ -248,65 +248,30 @@ static int plan_dropin(struct install *i, struct install_plan *plan,
 	return 0;
 }
 
-static char *copy_of(const struct install *i, const struct list *primary)
-{
-	cleanup_text char *element = NULL;
-	int at = -1;
-
-	if (!primary->is_chain) {
-		element = element_text(i->request->conf, NULL);
-		return splice_single(primary->text, primary->name,
-				     primary->version, element);
-	}
-	(void)list_count(primary, BANDWIDTH_NAME, &at);
-	element = element_text(i->request->conf,
-			       cJSON_GetArrayItem(primary->plugins, at));
-	return splice_list(primary->text, element, at);
-}
-
-/* Returns whether the copy is right, by reading it as a runtime will. */
-static bool is_good_copy(const char *text, const struct list *primary)
-{
-	cleanup_json cJSON *json = cJSON_ParseWithOpts(text, NULL, true);
-	const cJSON *name = cJSON_GetObjectItemCaseSensitive(json, "name");
-	const cJSON *plugins =
-		cJSON_GetObjectItemCaseSensitive(json, "plugins");
-	int wanted =
-		primary->is_chain ? cJSON_GetArraySize(primary->plugins) : 1;
-	const cJSON *plugin;
-	int natra = 0;
-
-	cJSON_ArrayForEach(plugin, plugins) natra +=
-		element_has_type(plugin, PLUGIN_NAME);
-	if (!list_count(primary, BANDWIDTH_NAME, NULL))
-		wanted++;
-	return cJSON_IsString(name) &&
-	       strcmp(name->valuestring, primary->name) == 0 && natra == 1 &&
-	       cJSON_GetArraySize(plugins) == wanted;
-}
-
-static bool is_ours(const struct lists *lists, const char *file)
+static const struct list *find_own(const struct lists *lists, const char *file)
 {
 	for (size_t n = 0; n < lists->len; n++) {
-		if (strcmp(lists->items[n].file, file) == 0)
-			return lists->items[n].is_ours;
+		if (lists->items[n].is_ours &&
+		    strcmp(lists->items[n].file, file) == 0)
+			return &lists->items[n];
 	}
-	return false;
+	return NULL;
 }
 
 static int plan_list(struct install *i, struct install_plan *plan,
 		     const struct lists *lists, const struct list *primary)
 {
 	cleanup_text char *name = list_copy_name(primary);
-	cleanup_text char *text = copy_of(i, primary);
+	const struct list *present = find_own(lists, name);
+	cleanup_text char *text = copy_make(i, primary, present);
 	int r;
 
-	if (!text || !is_good_copy(text, primary))
+	if (!text)
 		return install_fail(
 			i, -EINVAL,
 			"%s/%s: natra cannot be added, because there is not exactly one list \"plugins\"",
 			i->net.path, primary->file);
-	r = plan_file(i, plan, &i->net, NULL, name, text, is_ours(lists, name));
+	r = plan_file(i, plan, &i->net, NULL, name, text, present);
 	if (r < 0)
 		return r;
 	plan_remove_lists(i, plan, lists, name);
