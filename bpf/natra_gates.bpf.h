@@ -7,8 +7,8 @@
  * still a flood.
  *
  * A connection begins with a TCP segment that has SYN and no ACK. The parser finds it
- * behind whatever headers it knows; only a fragment hides its flags, and hosts drop a
- * fragment that ends in a TCP header (RFC 1858).
+ * behind whatever headers it knows. A first fragment counts as one as well: it can be so
+ * short that its flags are in the next one, and TCP sends none by itself.
  */
 #ifndef NATRA_GATES_BPF_H
 #define NATRA_GATES_BPF_H
@@ -77,9 +77,11 @@ begins_connection(struct __sk_buff *skb, struct natra_parsed_packet *parsed)
 		return false;
 	write_parsed(skb, parsed);
 	if (parse_global(skb, parsed) != NATRA_PARSED_IP ||
-	    parsed->tuple.protocol != NATRA_PROTO_TCP ||
-	    parsed->tuple.fragment ||
-	    bpf_skb_load_bytes(skb, parsed->l4_offset + NATRA_TCP_FLAGS_OFFSET,
+	    parsed->tuple.protocol != NATRA_PROTO_TCP || parsed->later_piece)
+		return false;
+	if (parsed->tuple.fragment)
+		return true;
+	if (bpf_skb_load_bytes(skb, parsed->l4_offset + NATRA_TCP_FLAGS_OFFSET,
 			       flags, 1) < 0)
 		return false;
 	return (*flags & (NATRA_TCP_SYN | NATRA_TCP_ACK)) == NATRA_TCP_SYN;

@@ -185,7 +185,8 @@ static __always_inline bool may_connect(const struct __sk_buff *skb)
 	if (version == 4) {
 		if (ip4->protocol != NATRA_PROTO_TCP)
 			return false;
-		if (*(__u8 *)ip4 != 0x45)
+		if (*(__u8 *)ip4 != 0x45 ||
+		    (ip4->frag_off & natra_be16(0x3fff)))
 			return true;
 		flags = l3 + sizeof(*ip4) + NATRA_TCP_FLAGS_OFFSET;
 	} else {

@@ -145,6 +145,7 @@ natra_inline bool natra_parse_ipv4(void *ctx, __u32 *offset,
 	 */
 	if (half[3] & natra_be16(0x3fff))
 		t->fragment = 1;
+	p->later_piece = (half[3] & natra_be16(0x1fff)) != 0;
 	*offset += (byte[0] & 0xf) * 4U;
 	return true;
 }
@@ -196,6 +197,7 @@ natra_inline bool natra_parse_ipv6(void *ctx, __u32 *offset,
 			/* An atomic fragment is a whole packet (RFC 6946). */
 			if (half[1] & natra_be16(0xfff9))
 				t->fragment = 1;
+			p->later_piece = (half[1] & natra_be16(0xfff8)) != 0;
 		}
 		*offset += len;
 		t->protocol = byte[0];
@@ -277,6 +279,7 @@ natra_inline int natra_parse(void *ctx, bool has_l2,
 	__builtin_memset(&p->tuple, 0, sizeof(p->tuple));
 	p->header_len = 0;
 	p->jumbo_len = 0;
+	p->later_piece = 0;
 	if (has_l2) {
 		type = natra_parse_ethernet(ctx, &offset, p);
 	} else if (NATRA_LOAD(ctx, 0, p->raw, 1) == 0) {

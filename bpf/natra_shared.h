@@ -119,8 +119,9 @@ struct natra_parsed_packet {
 	struct natra_tuple tuple;
 	/* Of each segment: layers 2 to 4, as far as they are known. */
 	__u32 header_len;
-	__u16 jumbo_len; /* of what is in none of them */
-	__u16 hop_limit; /* of IPv6 */
+	__u16 jumbo_len;  /* of what is in none of them */
+	__u8 hop_limit;   /* of IPv6 */
+	__u8 later_piece; /* a fragment that is not the first */
 	__u32 raw[5];
 	__u32 l4_offset; /* where layer 4 begins; for NATRA_PARSED_IP only */
 };

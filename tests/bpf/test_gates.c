@@ -195,21 +195,51 @@ static void make_tagged6(struct packet *p)
 	packet_end(p);
 }
 
-/* Headers in front of it do not hide a SYN. */
+/* The first fragment ends in front of the flags; what pads the frame is none. */
+static void make_fragment(struct packet *p)
+{
+	packet_begin(p);
+	packet_ethernet(p);
+	packet_ipv4(p, &(struct packet_ip){.fragment = PACKET_MORE_FRAGMENTS});
+	packet_tcp(p, 9, 80, 20);
+	p->data[FLAGS4] = ACK;
+	packet_pad(p, LEN);
+	packet_end(p);
+}
+
+static void make_fragment6(struct packet *p)
+{
+	packet_begin(p);
+	packet_ethernet(p);
+	packet_ipv6(p, &(struct packet_ip){0});
+	packet_ipv6_fragment(p, 1, 7);
+	packet_tcp(p, 9, 80, 20);
+	packet_pad(p, LEN);
+	packet_end(p);
+}
+
+/* Neither headers in front of it nor fragments hide a SYN. */
 static void hidden_connections_are_refused(void **state)
 {
-	void (*const makes[])(struct packet *) = {make_options, make_tagged6};
+	void (*const makes[])(struct packet *) = {
+		make_options, make_tagged6, make_fragment, make_fragment6};
+
+	struct packet p;
 
 	(void)state;
 	for (size_t i = 0; i < TH_LEN(makes); i++) {
 		struct th_result r;
-		struct packet p;
 
 		makes[i](&p);
 		set_gates(0, th_now() + TH_SECOND);
 		r = send(&p, 0);
 		is_over(&r, 0, i + 1);
 	}
+	/* What follows the first fragment belongs to the same connection. */
+	make_fragment(&p);
+	p.data[14 + 6] = 0;
+	p.data[14 + 7] = 2;
+	assert_int_equal(send(&p, 0).counter, NATRA_COUNT_MICE);
 }
 
 /* A neighbour asks for the pod's address, which a flood of packets must not prevent; but a

@@ -216,7 +216,8 @@ BPF = (
     Mistake("refused-is-accepted", "bpf", "note_answer",
             "if (tcp->flags & NATRA_TCP_RST) {", "if (false) {", "bpf-connects"),
     Mistake("flags-behind-options-missed", "bpf", "may_connect",
-            "if (*(__u8 *)ip4 != 0x45) return true;",
+            "if (*(__u8 *)ip4 != 0x45 || (ip4->frag_off & natra_be16(0x3fff))) "
+            "return true;",
             "if (*(__u8 *)ip4 != 0x45) return false;", "bpf-connects"),
     Mistake("fragments-are-syns", "bpf", "connect_global",
             "parsed->tuple.fragment ||", "", "bpf-connects"),
