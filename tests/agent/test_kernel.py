@@ -348,6 +348,32 @@ class Kernel(KernelCase):
                        lambda w=wanted: f"{found()}, not {w}\n{agent.log()}", 20)
         self.assertEqual(list(self.groups()), ["red"])
 
+    def test_edits_between_groups(self):
+        """A pod that goes to another group leaves none behind; with "lower" it stays."""
+        team = "natra.io/team"
+        api, options = self.api_server()
+        self.pod("a", 10000000, annotations={team: "red"},
+                 group={"name": "{namespace}/{annotation:natra.io/team}", "ingressRate": "50M"})
+        api.put("a", {IN: "10M", team: "red"})
+        agent = self.agent(*options)
+
+        def soon(*names):
+            wait_until(lambda: (list(self.groups()), self.group_of("a")) ==
+                       (list(names), "".join(names)), agent.log, 20)
+        soon("shop/red")
+        api.put("a", {IN: "10M", team: "blue"})
+        soon("shop/blue")
+        agent.stop()
+        agent = self.agent("--edits=lower", *options)
+        api.put("a", {IN: "9M", team: "green"})
+        wait_until(lambda: api.events, agent.log)
+        self.assertIn("group: stays 'shop/blue', not 'shop/green'",
+                      api.events[0][1]["message"])
+        wait_until(lambda: self.limits() == {"net/a/eth0": 9000000}, agent.log)
+        api.put("a", {IN: "9M"})
+        wait_until(lambda: len(api.events) == 2, agent.log)
+        soon("shop/blue")
+
     def test_follows_edits(self):
         self.pod("b", 10000000)
         api, options = self.api_server()
