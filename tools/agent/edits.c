@@ -116,10 +116,11 @@ static void say(struct edits_queue *q, const struct edit *edit,
 {
 	struct log_words words = {0};
 
-	const bool is_new = result->is_failed || result->is_held;
+	const bool is_new = (result->is_failed && !edit->has_failed) ||
+			    (result->is_held && !edit->was_held);
 
-	/* A failure that lasts is reported once. */
-	if (!result->is_bad && (!is_new || edit->has_failed))
+	/* What lasts is reported once. */
+	if (!result->is_bad && !is_new)
 		return;
 	log_add(&words, "namespace", edit->namespace);
 	log_add(&words, "pod", edit->name);
@@ -182,6 +183,7 @@ static void conclude(struct edits_queue *q, const struct edit_result *result)
 	if (!result->is_found)
 		forget(q, edit);
 	edit->has_failed |= result->is_failed;
+	edit->was_held |= result->is_held;
 	if ((result->is_failed || result->is_later) && !edit->is_gone)
 		keep_failed(q, edit);
 	else
@@ -250,7 +252,7 @@ void edits_add(struct edits_queue *q, const struct podevent *event)
 		free(edit->annotations);
 		edit->annotations = text;
 		edit->is_newer = q->work.pid != 0;
-		edit->has_failed = false;
+		edit->has_failed = edit->was_held = false;
 	} else {
 		edit = memory_new(sizeof(*edit));
 		edit->uid = text_copy(event->uid);

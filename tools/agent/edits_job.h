@@ -13,6 +13,7 @@ struct edit {
 	char *uid, *namespace, *name;
 	char *annotations; /* JSON of those that matter */
 	bool has_failed;   /* it is not the first try */
+	bool was_held;     /* in an earlier one */
 	bool is_gone;      /* the pod was deleted while this was in the queue */
 	/* The annotations have changed since a job may have begun with the older ones. */
 	bool is_newer;
