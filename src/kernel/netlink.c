@@ -28,11 +28,12 @@ int netlink_open(struct natra *n, struct netlink *ret_nl)
 
 	if (!nl.sock)
 		return fail_errno(n, -ENOMEM, "netlink socket");
-	r = nl_connect(nl.sock, NETLINK_ROUTE);
-	if (r < 0) {
+	/* libnl's own codes do not tell that there are too many open files. */
+	errno = ENOBUFS;
+	if (nl_connect(nl.sock, NETLINK_ROUTE) < 0) {
+		r = -errno;
 		nl_socket_free(nl.sock);
-		return fail_errno(n, r == -NLE_PERM ? -EPERM : -ENOBUFS,
-				  "netlink socket");
+		return fail_errno(n, r, "netlink socket");
 	}
 	fd = nl_socket_get_fd(nl.sock);
 	/* Without these options an error is only a number, which is no reason
