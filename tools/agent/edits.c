@@ -265,6 +265,11 @@ void edits_add(struct edits_queue *q, const struct podevent *event)
 		timer_set(&q->next, GATHER_MS);
 }
 
+void edits_forget(struct edits_queue *q)
+{
+	memset(q->seen, 0, sizeof(q->seen));
+}
+
 int edits_open(struct edits_queue *q, struct workers *workers)
 {
 	int r;

@@ -39,6 +39,8 @@ int edits_open(struct edits_queue *q, struct workers *workers);
 /* Takes the annotations of a pod, and compares its limits if they are new. */
 void edits_add(struct edits_queue *q, const struct podevent *event);
 void edits_remove(struct edits_queue *q, const struct podevent *event);
+/* The next event of each pod counts even if its annotations are the same. */
+void edits_forget(struct edits_queue *q);
 void edits_close(struct edits_queue *q);
 
 #endif

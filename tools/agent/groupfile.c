@@ -156,6 +156,12 @@ int groupfile_open(struct groupfile *g, struct workers *workers)
 	return r;
 }
 
+void groupfile_ask(struct groupfile *g)
+{
+	if (g->work.workers)
+		changed(g);
+}
+
 void groupfile_close(struct groupfile *g)
 {
 	if (!g->work.workers)

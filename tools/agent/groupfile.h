@@ -51,6 +51,8 @@ struct groupfile {
 };
 
 int groupfile_open(struct groupfile *g, struct workers *workers);
+/* Sets the groups soon, also those that the file has had before. */
+void groupfile_ask(struct groupfile *g);
 void groupfile_close(struct groupfile *g);
 
 /* Adds a name that is not there yet. One that does not fit is one that the library

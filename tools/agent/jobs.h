@@ -20,6 +20,8 @@ enum edits_rule {
 struct jobs {
 	const char *root; /* the host's root directory; NULL: "/" */
 	const char *bpffs;
+	/* A bpffs in which pods had their limits before; NULL: there is none. */
+	const char *bpffs_before;
 	const cJSON *conf; /* the keys of natra's configuration */
 	bool adopt;        /* limit pods that run without limits */
 	bool replace; /* ... and remove what upstream's plugin left there */

@@ -16,7 +16,10 @@ static void run_pods(void *arg)
 {
 	const struct keeper *k = arg;
 	struct jobs jobs = k->jobs;
+	char before[64];
 
+	if (pinwatch_before(&k->pins, before, sizeof(before)))
+		jobs.bpffs_before = before;
 	/* Upstream's limits stay if natra's own may fail to take effect. */
 	jobs.replace = jobs.replace && k->programs_are_well;
 	pods_job_run(&jobs, k->pods.report);
@@ -46,6 +49,7 @@ static void programs_done(void *arg, enum work_end end)
 			  "removed %zu attachments whose pods are gone",
 			  report->removed);
 	k->is_asked = false;
+	pinwatch_begin(&k->pins);
 	work_start(&k->pods);
 }
 
@@ -90,9 +94,12 @@ static void pods_done(void *arg, enum work_end end)
 {
 	struct keeper *k = arg;
 	const struct pods_report *report = k->pods.report;
-	bool is_well = say_pods(k, end) && k->programs_are_well;
+	bool is_seen = say_pods(k, end);
+	bool is_well = is_seen && k->programs_are_well;
 	uint64_t next_ms = is_well ? k->period_ms : RETRY_MS;
 
+	pinwatch_end(&k->pins,
+		     is_seen && !report->failed && !report->unreadable);
 	if (next_ms > k->period_ms)
 		next_ms = k->period_ms;
 	/* If nothing was replaced, the same pods would take up the time again. */
@@ -113,6 +120,15 @@ void keeper_ask(struct keeper *k)
 	k->is_asked = true;
 	if (k->next.is_set)
 		timer_set(&k->next, 0);
+}
+
+static void lost(void *arg)
+{
+	struct keeper *k = arg;
+
+	if (k->lost)
+		k->lost(k->arg);
+	keeper_ask(k);
 }
 
 int keeper_open(struct keeper *k, struct workers *workers)
@@ -141,6 +157,11 @@ int keeper_open(struct keeper *k, struct workers *workers)
 		r = timer_open(&k->next, workers->loop, look, k);
 	if (r < 0)
 		return r;
+	k->pins.log = k->jobs.log;
+	k->pins.bpffs = k->jobs.bpffs;
+	k->pins.lost = lost;
+	k->pins.arg = k;
+	pinwatch_open(&k->pins, workers->loop);
 	health_expect(k->health, PART_PROGRAMS);
 	health_expect(k->health, PART_PODS);
 	timer_set(&k->next, 0);
@@ -154,4 +175,5 @@ void keeper_close(struct keeper *k)
 	timer_close(&k->next, k->programs.workers->loop);
 	work_close(&k->pods);
 	work_close(&k->programs);
+	pinwatch_close(&k->pins);
 }

@@ -6,19 +6,25 @@
 
 #include "health.h"
 #include "jobs.h"
+#include "pinwatch.h"
 #include "work.h"
 
 struct keeper {
 	struct jobs jobs;
 	struct health *health;
 	uint64_t period_ms;
+	/* Is called when the limits of the running pods, and groups, are no more where
+	 * natra finds them. NULL: do not. */
+	void (*lost)(void *arg);
+	void *arg;
+	struct pinwatch pins;
 	struct work programs, pods;
 	struct timer next;
 	bool programs_are_well; /* they were loaded at the last look */
 	bool is_asked; /* pods may have started without limits meanwhile */
 };
 
-/* The members jobs, health and period_ms are set by the caller. */
+/* The members jobs to arg are set by the caller. */
 int keeper_open(struct keeper *k, struct workers *workers);
 /* Looks at the running pods soon. */
 void keeper_ask(struct keeper *k);

@@ -93,6 +93,14 @@ void live_begin(struct live *live)
 		podwatch_begin(&live->watch);
 }
 
+void live_again(struct live *live)
+{
+	if (!live)
+		return;
+	edits_forget(&live->edits);
+	podwatch_again(&live->watch);
+}
+
 void live_close(struct live *live)
 {
 	if (!live)

@@ -24,7 +24,9 @@ int live_open(struct live **ret, const struct live_options *options,
 /* Begins to watch once the configuration is known: with another one, a limit would be
  * taken away. Later calls do nothing. */
 void live_begin(struct live *live);
-/* `live` may be NULL in both. */
+/* Compares the limits of all pods with their annotations again. */
+void live_again(struct live *live);
+/* `live` may be NULL in all three. */
 void live_close(struct live *live);
 
 #endif

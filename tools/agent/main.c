@@ -207,6 +207,14 @@ static int keep_installed(struct agent *agent)
 	return r < 0 ? start_failure(agent, r, "start", "the installer") : 0;
 }
 
+static void pins_lost(void *arg)
+{
+	struct agent *agent = arg;
+
+	groupfile_ask(&agent->groups);
+	live_again(agent->live);
+}
+
 static int keep_pods(struct agent *agent)
 {
 	const struct options *o = &agent->options;
@@ -226,6 +234,8 @@ static int keep_pods(struct agent *agent)
 	};
 	k->health = &agent->health;
 	k->period_ms = o->period_ms;
+	k->lost = pins_lost;
+	k->arg = agent;
 	r = keeper_open(k, &agent->workers);
 	return r < 0 ? start_failure(agent, r, "start", "the keeper") : 0;
 }

@@ -20,6 +20,7 @@
 struct pods {
 	const struct jobs *jobs;
 	struct natra *n;
+	struct natra *before; /* on the bpffs before; NULL: there is none */
 	int root_fd;
 	struct pods_report *report;
 	size_t waiting;    /* pods whose queues must drain first */
@@ -139,6 +140,25 @@ static void say_unreadable(struct pods *pods, const char *path,
 		 &words);
 }
 
+/* Takes away the limits that hold beside the new ones because they are recorded on the
+ * bpffs before. That may undo settings of the interface that the new ones need, which
+ * attaching them again puts there. */
+static void leave_before(const struct pods *pods, const struct seat *seat)
+{
+	struct natra_target target = NATRA_INIT(target);
+	struct natra_info info = NATRA_INIT(info);
+	int r;
+
+	if (!pods->before || seat_query(seat, &info) <= 0)
+		return;
+	target.id = seat->id;
+	r = natra_detach(pods->before, &target);
+	if (r < 0)
+		seat_failed(pods, seat, natra_error(pods->before));
+	else if (r > 0 && natra_upgrade(pods->n, seat->id) < 0)
+		seat_failed(pods, seat, natra_error(pods->n));
+}
+
 static int look_at_result(void *arg, const char *path, const char *text)
 {
 	struct pods *pods = arg;
@@ -147,8 +167,10 @@ static int look_at_result(void *arg, const char *path, const char *text)
 
 	switch (cached_read(text, &cached)) {
 	case CACHED_INTERFACE:
-		if (seat_fill(&seat, path, &cached))
-			look_at(pods, &seat);
+		if (!seat_fill(&seat, path, &cached))
+			break;
+		look_at(pods, &seat);
+		leave_before(pods, &seat);
 		break;
 	case CACHED_UNREADABLE:
 		say_unreadable(pods, path, &cached);
@@ -241,13 +263,18 @@ void pods_job_run(const struct jobs *jobs, struct pods_report *report)
 				O_PATH | O_DIRECTORY | O_CLOEXEC),
 		.report = report,
 	};
+	struct jobs before = *jobs;
 
+	before.bpffs = jobs->bpffs_before;
 	report->r = pods.root_fd < 0 ? -errno : jobs_open(jobs, &pods.n);
+	if (report->r == 0 && before.bpffs)
+		report->r = jobs_open(&before, &pods.before);
 	if (report->r < 0)
 		(void)snprintf(report->error, sizeof(report->error), "%s",
 			       strerror(-report->r));
 	else
 		report->r = look_at_all(&pods);
+	natra_close(pods.before);
 	natra_close(pods.n);
 	if (pods.root_fd >= 0)
 		(void)close(pods.root_fd);

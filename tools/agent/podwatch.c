@@ -298,6 +298,12 @@ void podwatch_begin(struct podwatch *w)
 	timer_set(&w->timer, 0);
 }
 
+void podwatch_again(struct podwatch *w)
+{
+	w->version[0] = '\0';
+	begin_anew(w);
+}
+
 void podwatch_close(struct podwatch *w)
 {
 	if (!w->api || !w->resync.expired)

@@ -54,6 +54,8 @@ struct podwatch {
 /* The members api to arg are set by the caller. */
 int podwatch_open(struct podwatch *w);
 void podwatch_begin(struct podwatch *w);
+/* Lets the server report all pods again. */
+void podwatch_again(struct podwatch *w);
 void podwatch_close(struct podwatch *w);
 
 #endif

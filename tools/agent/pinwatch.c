@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "pinwatch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#define BPFFS     "/sys/fs/bpf"
+#define PINS      "natra"
+#define INIT_ROOT "/proc/1/root"
+/* The kernel reports an exceptional condition of this file when a mount comes or goes. */
+#define MOUNTS    "/proc/1/mountinfo"
+
+static void close_file(int *fd)
+{
+	if (*fd >= 0)
+		(void)close(*fd);
+	*fd = -1;
+}
+
+/* Returns a descriptor of the bpffs that the library takes, or -1 if there is none. */
+static int open_bpffs(const struct pinwatch *p)
+{
+	const int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+	struct statfs fs;
+	int fd = open(p->bpffs ? p->bpffs : INIT_ROOT BPFFS, flags);
+
+	/* Only the owner of pid 1 and who may trace it can look into its root. */
+	if (fd < 0 && !p->bpffs)
+		fd = open(BPFFS, flags);
+	if (fd >= 0 && (fstatfs(fd, &fs) < 0 || fs.f_type != BPF_FS_MAGIC))
+		close_file(&fd);
+	return fd;
+}
+
+static bool is_same(int a, int b)
+{
+	struct stat x, y;
+
+	return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev;
+}
+
+static void mounts_changed(void *arg, uint32_t events)
+{
+	struct pinwatch *p = arg;
+	int fd = open_bpffs(p);
+	bool is_lost = p->kept_fd >= 0 && !is_same(fd, p->kept_fd);
+
+	(void)events;
+	close_file(&fd);
+	if (!is_lost)
+		return;
+	if (!p->is_lost)
+		log_write(
+			p->log, NATRA_LOG_WARN,
+			"bpffs was unmounted or mounted over: the limits hold,"
+			" and running pods get them anew");
+	p->is_lost = true;
+	p->lost(p->arg);
+}
+
+static void removed(void *arg, uint32_t events)
+{
+	struct pinwatch *p = arg;
+	union {
+		struct inotify_event event;
+		char bytes[4096];
+	} buffer;
+
+	(void)events;
+	if (read(p->removal.fd, &buffer, sizeof(buffer)) <= 0 ||
+	    !(buffer.event.mask & (IN_DELETE_SELF | IN_MOVE_SELF)))
+		return;
+	log_write(p->log, NATRA_LOG_WARN,
+		  "natra's directory on bpffs was removed: running pods get"
+		  " their limits anew");
+	p->lost(p->arg);
+}
+
+/* The directory may be another one since the last time. */
+static void watch_directory(const struct pinwatch *p)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d/" PINS,
+		       p->kept_fd);
+	/* Without this the pods are looked at now and then only. */
+	if (p->kept_fd >= 0 && p->removal.fd >= 0)
+		(void)inotify_add_watch(p->removal.fd, path,
+					IN_DELETE_SELF | IN_MOVE_SELF |
+						IN_ONLYDIR);
+}
+
+void pinwatch_begin(struct pinwatch *p)
+{
+	close_file(&p->next_fd);
+	p->next_fd = open_bpffs(p);
+}
+
+bool pinwatch_before(const struct pinwatch *p, char *ret_path, size_t size)
+{
+	(void)snprintf(ret_path, size, "/proc/self/fd/%d", p->kept_fd);
+	return p->kept_fd >= 0 && p->next_fd >= 0 &&
+	       !is_same(p->kept_fd, p->next_fd);
+}
+
+void pinwatch_end(struct pinwatch *p, bool are_limited)
+{
+	int fd = open_bpffs(p);
+
+	if (are_limited && is_same(fd, p->next_fd)) {
+		close_file(&p->kept_fd);
+		p->kept_fd = fd;
+		p->is_lost = false;
+		fd = -1;
+	}
+	close_file(&fd);
+	close_file(&p->next_fd);
+	watch_directory(p);
+}
+
+static void watch(struct pinwatch *p, struct source *source, int fd,
+		  void (*ready)(void *arg, uint32_t events), uint32_t events,
+		  const char *what)
+{
+	int r = fd < 0 ? -errno : 0;
+
+	*source = (struct source){fd, ready, p};
+	if (r == 0)
+		r = loop_add(p->loop, source, events);
+	if (r == 0)
+		return;
+	close_file(&source->fd);
+	log_write(p->log, NATRA_LOG_WARN,
+		  "%s: is not noticed, and limits that end by it come back"
+		  " when the running pods are looked at: %s",
+		  what, strerror(-r));
+}
+
+void pinwatch_open(struct pinwatch *p, struct loop *loop)
+{
+	p->loop = loop;
+	watch(p, &p->mounts, open(MOUNTS, O_RDONLY | O_CLOEXEC), mounts_changed,
+	      EPOLLPRI, "unmounting bpffs");
+	watch(p, &p->removal, inotify_init1(IN_CLOEXEC | IN_NONBLOCK), removed,
+	      EPOLLIN, "removing natra's directory on bpffs");
+	/* Pods that run already have their limits there. */
+	p->kept_fd = open_bpffs(p);
+	p->next_fd = -1;
+}
+
+void pinwatch_close(struct pinwatch *p)
+{
+	if (!p->loop)
+		return;
+	loop_close_source(p->loop, &p->mounts);
+	loop_close_source(p->loop, &p->removal);
+	close_file(&p->kept_fd);
+	close_file(&p->next_fd);
+}
