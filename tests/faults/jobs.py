@@ -25,7 +25,7 @@ MODES = ("tcx-podside", "clsact-podside", "tcx-hostside", "clsact-hostside")
 OLD = ("--ingress-rate", "10M", "--egress-rate", "20M")
 NEW = ("--ingress-rate", "30M", "--egress-rate", "40M")
 # Each mode gets another errno; natra handles none of them as a normal answer.
-ERRNO = dict(zip(MODES, (errno.ENOMEM, errno.EIO, errno.EMFILE,
+ERRNO = dict(zip(MODES, (errno.ENOMEM, errno.ENOBUFS, errno.EMFILE,
                          errno.EPERM)))
 
 
