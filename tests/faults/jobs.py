@@ -434,6 +434,9 @@ class Mount(Attach):
         self.b.detach()
         self.failed(run)
 
+    def end(self):
+        """Each case has detached what it has attached."""
+
     def restore(self):
         if not os.path.ismount(BPFFS):
             sh("mount", "-t", "bpf", "bpf", BPFFS)
