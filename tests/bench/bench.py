@@ -106,9 +106,7 @@ class Run:
             if cell.limiter != "both" and not limiter(cell.limiter):
                 raise Unavailable("the plugin is not installed "
                                   "(tools/install-deps cni)")
-            sample["values"], series = module.run(self.r, cell, lim)
-            if series:
-                sample["series"] = series
+            sample["values"] = module.run(self.r, cell, lim)
             said = module.text(sample["values"])
             self.note_wire(sample)
         except Unavailable as e:

@@ -11,9 +11,7 @@ from matplotlib import pyplot, ticker
 
 import capped_pod
 import colours
-import headofline
 import mixed
-import rrul
 import starts
 import svg
 import web
@@ -233,46 +231,6 @@ def wirings(res, out):
     return save(figure, out, "wirings")
 
 
-def head_of_line(res, out):
-    """Draw what a flow waits by its share of the cap, beside the streams."""
-    figure, panels = pyplot.subplots(1, 2, figsize=(9, 3), sharey=True)
-    drawn = False
-    for axes, (way, words) in zip(panels, WAYS.items()):
-        def points(name, way=way):
-            got = [(share, res.mean("head-of-line", name, f"p99_ms_{share}", way=way,
-                                    elephants=headofline.JUDGED))
-                   for share in headofline.SHARES]
-            got = [(share, ms) for share, ms in got if ms]
-            return tuple(zip(*got)) if got else None
-        drawn |= lines(axes, measured(res, "head-of-line"), points)
-        axes.set(xscale="log", yscale="log", title=words,
-                 xlabel="percent of the cap that it asks for")
-        axes.set_xticks(headofline.SHARES, headofline.SHARES)
-        axes.minorticks_off()
-    panels[0].set_ylabel("p99, ms")
-    legend(panels)
-    return save(figure, out, "head-of-line") if drawn else pyplot.close(figure)
-
-
-def probes(res, out):
-    """Draw the probe BE of rrul over time."""
-    rates = rrul.rates_of(res) or [None]
-    figure, panels = pyplot.subplots(1, len(rates), figsize=(9, 3), sharey=True,
-                                     squeeze=False)
-    drawn = False
-    for axes, rate_ in zip(panels[0], rates):
-        def points(name, rate_=rate_):
-            got = res.series("rrul", name, rrul.SHOWN, rate=rate_)
-            got = got and [((i + 1) * rrul.STEP_SECONDS, ms)
-                           for i, ms in enumerate(got) if ms]
-            return tuple(zip(*got)) if got else None
-        drawn |= lines(axes, measured(res, "rrul"), points)
-        axes.set(yscale="log", title=f"cap of {rate_}", xlabel="seconds")
-    panels[0][0].set_ylabel("round trip, ms")
-    legend(panels[0])
-    return save(figure, out, "rrul") if drawn else pyplot.close(figure)
-
-
 def request_cost(res, out):
     """Draw the CPU time of a request far under the cap, by what it was for."""
     figure, panels = pyplot.subplots(1, len(web.KEPT), figsize=(9, 2))
@@ -314,11 +272,8 @@ def draw(res, out):
                     ("client_total_ms_p50", "whole connection", "")]):
                 "What a pod's owner notices, by limited pods on the node",
             request_cost(res, out): "What a request costs far under the cap",
-            probes(res, out): "A probe beside 4 + 4 streams",
             by_count(res, out, "scale", "pods", "pods", [
                     ("p99_us", "p99 of a round trip", "us"),
                     ("cpu_per_gb", "CPU seconds per GB", "")]):
-                "More limited pods on the node",
-            head_of_line(res, out): "How long a request waits beside "
-                                    f"{headofline.JUDGED} streams at a cap of 10 Mbit/s"}
+                "More limited pods on the node"}
     return {name: text for name, text in made.items() if name}

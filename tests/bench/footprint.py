@@ -63,7 +63,7 @@ def add(_r, _cell, _lim):
         values[f"mean_cpu_ms {who}"] = cost.mean_cpu_ms(
                 [row for name, rows in got.items() if name.startswith(who)
                  for row in rows])
-    return values, {}
+    return values
 
 
 def conf(pod, lim):
@@ -103,7 +103,7 @@ def memory(_r, cell_, lim):
             pod.close()
     values["slab_kib"] = sum(values[f"{k}_kib"] for k in KINDS)
     values["all_kib"] = values["slab_kib"] + sum(values[f"{k}_kib"] for k in SHOWN)
-    return values, {}
+    return values
 
 
 def by_memlock(count, attachments):
@@ -133,7 +133,7 @@ def per_packet(_r, _cell, _lim):
     rows = re.findall(r"^(\w+(?: \w+)?) +([\d.]+) ns", p.stdout, re.M)
     if not rows:
         raise RuntimeError(p.stdout.strip()[-200:])
-    return {f"{name} ns": float(ns) for name, ns in rows}, {}
+    return {f"{name} ns": float(ns) for name, ns in rows}
 
 
 def text(values):

@@ -45,7 +45,7 @@ def run(r, cell_, lim=None):
     if meter:
         (t0, b0), (t1, b1) = before, meter.read()
         values["stream_mbit"] = (b1 - b0) * 8e-6 / (t1 - t0)
-    return values, {"us": sorted(got.items())}
+    return values
 
 
 def text(values):

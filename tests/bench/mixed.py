@@ -75,19 +75,17 @@ def run(r, cell_, lim=None):
               for way, e in zip(WAYS, elephants)}
     values |= {f"wire_{way}": (b1 - b0) * 8e-6 / (t1 - t0)
                for way, (t0, b0), (t1, b1) in zip(WAYS, before, after)}
-    series = {}
     for name, rows in times.items():
         q = quantiles(rows)
         values[f"rps_{name}"] = len(rows) / seconds
         if rows:
             values[f"p50_ms_{name}"] = q[50] * 1e3
             values[f"p99_ms_{name}"] = q[99] * 1e3
-            series[f"{name} ms"] = [round(t * 1e3, 3) for t in q]
     values["rps_total"] = sum(len(rows) for rows in times.values()) / seconds
     if load[1]:
         values["offered"] = load[0] * load[1]
     values.update(r.natra_state(r.pod))
-    return values, series
+    return values
 
 
 def text(values):

@@ -2,10 +2,8 @@
 """The report's first page: what the benchmark asks, with the answers of a run and a
 chart each. No I/O."""
 import footprint
-import headofline
 import latency
 import mixed
-import rrul
 import scale
 import slis
 import starts
@@ -29,9 +27,7 @@ QUESTIONS = (
     ("Does it matter how the pod is wired?", (wired,), ("wirings",)),
     ("What does a pod's owner notice under stress?", (slis, stress), ("slis",)),
     ("What does HTTP cost?", (web,), ("request-cost",)),
-    ("What do probes and streams of many kinds get?", (rrul,), ("rrul",)),
-    ("Does it scale?", (scale,), ("scale",)),
-    ("Does a small flow wait behind large ones?", (headofline,), ("head-of-line",)))
+    ("Does it scale?", (scale,), ("scale",)))
 
 
 def page(res, charts):

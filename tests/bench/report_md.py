@@ -1,10 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Makes DIR/report.md and its charts from DIR/results.json.
-
-With --thin, results.json loses the series that no chart shows, as in the runs that are
-kept.
-"""
+"""Makes DIR/report.md and its charts from DIR/results.json."""
 import argparse
 import json
 import os
@@ -16,7 +12,6 @@ for part in ("harness/python", "cni", "net"):
     sys.path.append(f"{HERE}/../{part}")
 
 import compare
-import rrul
 from markdown import table
 from page import page
 from statistic import CONFIDENCE, ENOUGH, Results
@@ -124,15 +119,6 @@ def write(res, old=None, charts=None):
     return "\n".join(lines).rstrip() + "\n", worse
 
 
-def thin(samples):
-    """Drop the series that no chart shows."""
-    for s in samples:
-        shown = {k: v for k, v in s.pop("series", {}).items() if k == rrul.SHOWN}
-        if shown:
-            s["series"] = shown
-    return samples
-
-
 def load(path):
     with open(path) as f:
         return Results(json.load(f))
@@ -142,16 +128,10 @@ def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("dir")
     p.add_argument("--compare", metavar="OLD.json")
-    p.add_argument("--thin", action="store_true")
     a = p.parse_args()
     import charts               # what is above needs no matplotlib
 
     res = load(f"{a.dir}/results.json")
-    if a.thin:
-        import bench
-
-        rest = {k: v for k, v in res.data.items() if k != "samples"}
-        bench.save(f"{a.dir}/results.json", thin(res.data["samples"]), rest)
     text, worse = write(res, load(a.compare) if a.compare else None,
                         charts.draw(res, a.dir))
     with open(f"{a.dir}/report.md", "w") as f:

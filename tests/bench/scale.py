@@ -61,7 +61,7 @@ def many_pods(r, lim, count):
     if not cpu_bound():
         r.elephants(1)
         values["cpu_per_gb"] = cpu_per_gb(r.meters())
-    return values, {}
+    return values
 
 
 def flows_cap(emulated):
@@ -89,7 +89,7 @@ def many_flows(r, lim, flows):
               "error": moved * 8 / seconds / cap - 1}
     if not cpu_bound():
         values["cpu_per_gb"] = cpu / (moved / 1e9)
-    return values, {}
+    return values
 
 
 def cpu_per_gb(meters):

@@ -154,16 +154,14 @@ def run(r, cell_, lim=None):
                 client_total_ms=sorted(t[1] * 1e3 for t in times))
     values = {"chain_ms": statistics.median(adds), "stamped": seen.stamped,
               "rps": len(times) / SECONDS}
-    series = {}
     for name, got in rows.items():
         if got:
             q = quantiles(got)
             values[f"{name}_p50"], values[f"{name}_p99"] = q[50], q[99]
-            series[name] = [round(x, 4) for x in q]
     if latencies:
         values["programming_ms"] = statistics.median(latencies)
         values["programming_worst_ms"] = max(latencies)
-    return values, series
+    return values
 
 
 def text(values):

@@ -9,7 +9,6 @@ import plugin
 from cells import LIMITERS, cell, cpu_bound
 from markdown import figure, name_of, ranked, table
 from pods import limiter
-from statistic import quantiles
 from target import Target
 
 NAMES = ("starts",)
@@ -49,7 +48,7 @@ def run(r, cell_, lim=None):
     if own:
         values["add_ms"], values["add_worst_ms"] = statistics.median(own), max(own)
     values.update(r.natra_state(r.pods[-1]))
-    return values, {"chain ms": [round(q, 2) for q in quantiles(chain)]}
+    return values
 
 
 def text(values):

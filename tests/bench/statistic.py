@@ -128,14 +128,6 @@ class Results:
         both = sorted(set.intersection(*map(set, found)))
         return [tuple(f[n] for n in both) for f in found]
 
-    def series(self, workload, limiter, name, **params):
-        """Return the series of the first sample that has it, or None."""
-        for key in self.find(workload, limiter, **params):
-            for s in self.cells[key]:
-                if s.get("series", {}).get(name):
-                    return s["series"][name]
-        return None
-
     def errors(self):
         """Return pairs of a cell's title and what went wrong."""
         return [(title(key), s["error"]) for key, samples in self.cells.items()

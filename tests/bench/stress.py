@@ -95,13 +95,12 @@ def configure(pod):
     return took, alone
 
 
-def summary(values, series, name, got, parts=(50, 99)):
+def summary(values, name, got, parts=(50, 99)):
     """Note percentiles of `got`, which is sorted."""
     if got:
         q = quantiles(got)
         for part in parts:
             values[f"{name}_p{part}"] = q[part]
-        series[name] = [round(x, 4) for x in q]
 
 
 def per_second(found):
@@ -146,11 +145,10 @@ def run(r, cell_, lim=None):
               "unfinished": len(seen.found) - len(total), "events_lost": seen.lost,
               "stamped": seen.stamped, "untold": untold, "busy_seconds": busy,
               "clients": CLIENTS, "open": OPEN}
-    series = {}
-    summary(values, series, "first_ms", first)
-    summary(values, series, "total_ms", total)
-    summary(values, series, "client_first_ms", sorted(t[0] * 1e3 for t in times))
-    summary(values, series, "mbit", mbits(seen.found), (10, 50))
+    summary(values, "first_ms", first)
+    summary(values, "total_ms", total)
+    summary(values, "client_first_ms", sorted(t[0] * 1e3 for t in times))
+    summary(values, "mbit", mbits(seen.found), (10, 50))
     for name, got in (("programming_ms", latencies), ("configure_ms", changes),
                       ("process_ms", alone)):
         if got:
@@ -160,7 +158,7 @@ def run(r, cell_, lim=None):
                for way, e in zip(WAYS, elephants)}
     values |= {f"wire_{way}": (b1 - b0) * 8e-6 / (t1 - t0)
                for way, (t0, b0), (t1, b1) in zip(WAYS, before, after)}
-    return values, series
+    return values
 
 
 def text(values):

@@ -152,10 +152,7 @@ def measure(lane, start, flows, before, after):
               "first_second_mb": (lane.at(begin + 1) - lane.at(begin)) / 1e6}
     if lane.rate:
         values["error"] = wire * 1e6 / lane.rate - 1
-    series = [(round(t1 - begin, 2), round((b1 - b0) * 8e-6 / (t1 - t0), 3))
-              for (t0, b0), (t1, b1) in zip(lane.rows, lane.rows[1:])
-              if t0 >= begin]
-    return values, series
+    return values
 
 
 def follow(r, lanes, flows):
@@ -188,13 +185,12 @@ def run(r, cell, lim=None):
     finally:
         for lane in lanes:
             lane.end()
-    values, series = {}, {}
+    values = {}
     for lane, b, a in zip(lanes, *sockets):
-        got, series[f"{lane.way} Mbit/s"] = measure(
-                lane, start, cell.param("flows"), b, a)
+        got = measure(lane, start, cell.param("flows"), b, a)
         values.update({f"{k}_{lane.way}": v for k, v in got.items()})
     values.update(r.natra_state(lanes[-1].pod))
-    return values, series
+    return values
 
 
 def text(values):

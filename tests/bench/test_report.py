@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Tests the comparison with an earlier run, and that what is committed is what the
 committed results make."""
-import copy
 import json
 import random
 import re
@@ -17,7 +16,7 @@ import fair_chart
 import quote
 import workloads
 from page import QUESTIONS
-from report_md import thin, write
+from report_md import write
 from statistic import ENOUGH, Results
 
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -119,11 +118,6 @@ class Committed(unittest.TestCase):
                 pictures = {name: text for text, name in self.PICTURE.findall(report)}
                 made, _ = write(Results(json.loads(path.read_text())), charts=pictures)
                 self.assertEqual(report, made)
-
-    def test_only_series_of_a_chart_are_kept(self):
-        for path in RESULTS.glob("*/results.json"):
-            samples = json.loads(path.read_text())["samples"]
-            self.assertEqual(thin(copy.deepcopy(samples)), samples, path)
 
     def test_each_file_is_needed(self):
         runs = [path.parent for path in RESULTS.glob("*/results.json")]

@@ -58,7 +58,7 @@ def run(r, cell_, lim=None):
     span = after[0][0] - before[0][0]
     values = {"gbit": moved * 8e-9 / span, "cpu_per_gb": cpu / (moved / 1e9)}
     values.update(r.natra_state(r.pod))
-    return values, {}
+    return values
 
 
 def text(values):

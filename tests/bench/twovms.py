@@ -90,7 +90,7 @@ def run(r, cell_, _=None):
         values[f"failed_{name}"] = failed
         if failed < PER_SECOND * REQUEST_SECONDS:
             values |= {f"p50_ms_{name}": p50, f"p99_ms_{name}": p99}
-    return values, {}
+    return values
 
 
 def text(values):

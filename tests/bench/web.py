@@ -88,7 +88,7 @@ def run(r, cell_, lim=None):
     values = {"http": http, "download": download, "udp": udp}[cell_.workload](
             r, cell_, lim)
     values.update(r.natra_state(r.pod))
-    return values, {}
+    return values
 
 
 def http(r, cell_, lim):

@@ -5,7 +5,7 @@ A workload is a module with
 
     NAMES           the names of its cells' workloads
     cells(node)     its cells, those of limiters that are compared next to each other
-    run(r, cell, lim)   measures one: returns its figures, and series for charts;
+    run(r, cell, lim)   measures one: returns its figures;
                     `lim` replaces the cell's limiter where it is given
     text(values)    the figures in a line, for who watches
     targets(res)    yields what is demanded of natra (target.py)
@@ -19,10 +19,8 @@ and, if its cells are to be repeated until it is satisfied,
 To add one, write the module and name it in MODULES.
 """
 import footprint
-import headofline
 import latency
 import mixed
-import rrul
 import scale
 import slis
 import starts
@@ -34,8 +32,8 @@ import web
 import wired
 from statistic import ENOUGH
 
-MODULES = (mixed, sweep, latency, headofline, web, rrul, throughput, slis, stress,
-           starts, scale, wired, twovms, footprint)
+MODULES = (mixed, sweep, latency, web, throughput, slis, stress, starts, scale, wired,
+           twovms, footprint)
 WORKLOADS = {name: module for module in MODULES for name in module.NAMES}
 SAMPLES = {"ci": 1, "full": ENOUGH}
 

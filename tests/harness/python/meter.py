@@ -66,10 +66,6 @@ def wire_rates(meters, seconds):
             for (t0, b0), (t1, b1) in zip(before, after)]
 
 
-def wire_rate(ns, seconds, **kw):
-    return wire_rates([Meter(ns, **kw)], seconds)[0]
-
-
 def goodput(ns, port, flows):
     """Return the bytes that each stream to a port of the namespace has brought, by its
     peer. iperf3's control connection, which has the least, is left out."""
