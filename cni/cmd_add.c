@@ -6,6 +6,8 @@
 
 #include "../src/policy/environment.h"
 #include "../src/policy/fields.h"
+#include "../tools/common/interfaces.h"
+#include "../tools/common/text.h"
 #include "command.h"
 #include "groups.h"
 #include "io.h"
@@ -25,6 +27,19 @@ static void note_limits(struct call *call, const struct natra_info *info)
 	log_add_u64(&call->facts, "egress_bits_per_sec",
 		    p->egress_rate_bits_per_sec);
 	log_add_u64(&call->facts, "egress_burst_bits", p->egress_burst_bits);
+}
+
+/* A list may make other interfaces, through which the pod's traffic passes beside its
+ * limits. Each of those that Multus adds has an ADD of its own. */
+static void warn_of_others(struct call *call)
+{
+	cleanup_text char *names = interfaces_beside(
+		json_get(call->conf.json, "prevResult"), call->env.ifname);
+
+	if (names)
+		log_write(&call->log, NATRA_LOG_WARN,
+			  "the pod has limits at %s, but not at %s",
+			  call->env.ifname, names);
 }
 
 /* Removes what the bandwidth plugin left. Without this its limits hold beside
@@ -144,6 +159,7 @@ static int shape(struct call *call, struct settings *settings)
 		return 0;
 	call->outcome = "shaped";
 	note_limits(call, &info);
+	warn_of_others(call);
 	return 0;
 }
 

@@ -375,7 +375,14 @@ def on_error(b):
     c = b.run("CHECK", conf)
     b.rep.equal("CHECK of it", (c.code, c.out), (0, ""))
     b.pod.run("tc", "qdisc", "del", "dev", "eth0", "root")
+    # EKS gives a pod of an IPv6 cluster a second interface.
+    for name, sandbox in (("v4if0", b.pod.path), ("vethb", None), ("eth1", "/run/netns/x")):
+        conf["prevResult"]["interfaces"].append(
+            {"name": name, **({"sandbox": sandbox} if sandbox else {})})
     a = b.run("ADD", dict(conf, edtPacing="auto"))
+    b.rep.equal("log of another interface", [
+        s.split(b'msg="')[1].split(b'"')[0] for s in lines(path) if b"not at" in s],
+        [b"the pod has limits at eth0, but not at v4if0"])
     got = attachment(b.pod.path)
     b.rep.equal("ADD again when nothing is in the way",
                 (a.code, limits(got)[:2] if got else None, bool(

@@ -86,7 +86,7 @@ class Patient(Node):
 
     def close(self):
         self.undo()
-        run(NATRACTL, "--bpffs", BPFFS, "detach", ID)
+        self.detach()
         subprocess.run(["ip", "link", "del", self.host], stderr=subprocess.DEVNULL,
                        check=False)
         for ifb in json.loads(run("ip", "-j", "link", "show", "type", "ifb")):
@@ -101,6 +101,11 @@ class Patient(Node):
 
     def tool(self, *argv, env=None):
         return run(NATRACTL, "--bpffs", BPFFS, *argv, env=env)
+
+    def detach(self):
+        """Detach the pod, which may have been detached."""
+        subprocess.run([NATRACTL, "--bpffs", BPFFS, "detach", ID],
+                       stderr=subprocess.DEVNULL, check=False)
 
     def attach(self, *options, env=None):
         self.tool("attach", "eth0", "--netns", str(self.path), "--id", ID,
@@ -267,6 +272,14 @@ def gso(p):
     p.inside("ip", "link", "set", "eth0", "gso_max_segs", "65535")
 
 
+def other_interface(p):
+    """EKS gives a pod of an IPv6 cluster a second interface."""
+    p.attach()
+    path = next((p.root / "var/lib/cni/results").iterdir())
+    p.edit(path, lambda c: c["result"].update(interfaces=[
+        {"name": n, "sandbox": str(p.path)} for n in ("lo", "eth0", "v4if0")]))
+
+
 def changed(p):
     p.attach()
     p.tool("set", ID, "--egress-rate", "5M")
@@ -387,6 +400,7 @@ STATES = (
     ("big-tcp", True, big_tcp),
     ("gso", True, gso),
     ("changed", True, changed, "shop/web"),
+    ("other-interface", False, other_interface),
 )
 FQ_STATES = (
     ("fq-replaced", True, fq_replaced),
@@ -448,7 +462,6 @@ class Pods(Case):
     def test_groups(self):
         """Doctor makes no group and changes none, and its commands name them."""
         p = self.patient()
-        p.undo = lambda: (p.tool("detach", ID), p.tool("group", "remove", "shop"))
         p.pod("web", RATES, None, {"group": {
             "name": "{namespace}", "ingressRate": "1G", "egressRate": "2G"}})
         mend = p.find()["not-attached"]["mend"]

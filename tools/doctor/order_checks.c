@@ -5,6 +5,7 @@
 
 #include "../../src/policy/fields.h"
 #include "../pods/element.h"
+#include "../common/interfaces.h"
 #include "../common/json.h"
 #include "../common/text.h"
 #include "check.h"
@@ -216,6 +217,20 @@ static void not_attached(const struct finder *f)
 	found(f, "attach", attach, NULL);
 }
 
+static void other_interface(const struct finder *f)
+{
+	const struct pod *pod = f->pod;
+	cleanup_text char *names = NULL;
+
+	if (!pod->has_result || !pod_is_limited(pod))
+		return;
+	names = interfaces_beside(json_get_exact(pod->cached.json, "result"),
+				  pod->cached.ifname);
+	if (names)
+		found(f, "names", names, "ifname", pod->cached.ifname, "id",
+		      pod->id, NULL);
+}
+
 static char *rate_text(uint64_t bits_per_sec)
 {
 	return bits_per_sec
@@ -273,6 +288,9 @@ const struct check checks_of_order[] = {
 	{"not-attached",
 	 "natra was called for it, but it has no limits (any more)",
 	 "{=attach}", not_attached},
+	{"other-interface",
+	 "its limits hold at {ifname}, and not at {names}, which its list made, too",
+	 "natractl show {id}", other_interface},
 	{"changed",
 	 "its limits were changed since it was made: ingress {in_now} instead of {in}, egress {out_now} instead of {out} bit/s",
 	 "natractl set {id} --ingress-rate {in} --egress-rate {out}", changed},

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../common/interfaces.h"
 #include "../common/name.h"
 #include "element.h"
 #include "results.h"
@@ -32,31 +33,18 @@ static const char *find_arg(const cJSON *json, const char *key)
 	return "";
 }
 
-/* Returns the path of the network namespace from the result of the plugins, for
- * a libcni that does not keep it itself. */
-static const char *find_sandbox(const cJSON *json, const char *ifname)
-{
-	const cJSON *result = json_get_exact(json, "result"), *interface;
-
-	cJSON_ArrayForEach(interface, json_get_exact(result, "interfaces"))
-	{
-		const char *sandbox = text_at(interface, "sandbox");
-
-		if (sandbox[0] &&
-		    strcmp(text_at(interface, "name"), ifname) == 0)
-			return sandbox;
-	}
-	return "";
-}
-
 static void fill(struct cached *c)
 {
 	c->container_id = text_at(c->json, "containerId");
 	c->ifname = text_at(c->json, "ifName");
 	c->network = text_at(c->json, "networkName");
 	c->netns = text_at(c->json, "netns");
+	/* An older libcni keeps it in the result only. */
 	if (!c->netns[0])
-		c->netns = find_sandbox(c->json, c->ifname);
+		c->netns = interfaces_sandbox(json_get_exact(c->json, "result"),
+					      c->ifname);
+	if (!c->netns)
+		c->netns = "";
 	c->pod_namespace = find_arg(c->json, "K8S_POD_NAMESPACE");
 	c->pod_name = find_arg(c->json, "K8S_POD_NAME");
 	c->pod_uid = find_arg(c->json, "K8S_POD_UID");
