@@ -167,8 +167,8 @@ def apt_options(suite, home, arch):
 
 
 def image_packages(name, suite, meta, apt):
-    """Return the image that a suite's meta package depends on, as name=version, and
-    Ubuntu's package of its modules."""
+    """Return the image that a suite's meta package depends on, as name=version, and the
+    packages of its parts: of its modules, and since Debian's 7.x of the image itself."""
     suites = [suite]
     if "-" not in suite:
         suites += [f"{suite}-updates", f"{suite}-security"]
@@ -179,8 +179,10 @@ def image_packages(name, suite, meta, apt):
         show = output_of("apt-cache", *apt, "show", f"{meta}={version}")
         m = re.search(r"^Depends:.*?linux-image-([^\s,]+)( \(= ([^)]+)\))?", show, re.M)
         if m and version.startswith(f"{name.split('-')[0]}."):
-            return [f"linux-image-{m[1]}={m[3]}"] if m[2] else \
-                [f"linux-image-{m[1]}", f"linux-modules-{m[1]}"]
+            which = f"{m[1]}={m[3]}" if m[2] else m[1]
+            show = output_of("apt-cache", *apt, "show", f"linux-image-{which}")
+            parts = [p for p in ("binary", "modules") if f" linux-{p}-{m[1]}" in show]
+            return [f"linux-{p}-{which}" for p in ("image", *parts)]
     raise VmError(f"apt knows no {meta} {name} in {suite}")
 
 
@@ -195,7 +197,13 @@ def unpack(packages, target, apt):
     for deb in work.glob("*.deb"):
         output_of("dpkg-deb", "-x", str(deb), str(work))
         deb.unlink()
+    for d in ("boot", "lib"):
+        (work / d).mkdir(exist_ok=True)
+    if (work / "usr/lib/modules").exists():
+        (work / "usr/lib/modules").rename(work / "lib/modules")
     (version,) = os.listdir(work / "lib/modules")
+    for image in (work / "lib/modules").glob("*/vmlinuz"):
+        image.rename(work / f"boot/vmlinuz-{version}")
     output_of("depmod", "-b", str(work), version)
     (work / "package").write_text(" ".join(packages) + "\n")
     shutil.rmtree(target, ignore_errors=True)
