@@ -118,9 +118,13 @@ class Classes(KernelCase):
         api.put("a", start)
         agent = self.agent("--edits=lower", *options)
         wait_until(lambda: self.limits(), agent.log)
+        # The same block, written in another way.
+        api.put("a", {IN: "10M", classes: "web=192.0.2.1/24,egress-rate=4500k"})
+        wait_until(lambda: self.classes_of("a")[1][0][1] == 4500000, agent.log)
+        self.assertEqual(api.events, [])
         for n, (text, rate, word) in enumerate((
-                ("web=192.0.2.0/24,egress-rate=9M", 5, "class web"),
-                ("web=192.0.2.0/24", 5, "class web"),
+                ("web=192.0.2.0/24,egress-rate=9M", 4.5, "class web"),
+                ("web=192.0.2.0/24", 4.5, "class web"),
                 ("web=192.0.2.0/24,egress-rate=4M;all=0.0.0.0/0", 4, "1 classes stay, not 2"),
                 ("web=0.0.0.0/0,egress-rate=3M", 3, "class web"),
                 (None, 3, "class web"))):
@@ -158,8 +162,8 @@ class Classes(KernelCase):
         pin = self.classes_of("a")[2][0] + "/meta"
         [entry] = json.loads(run("bpftool", "-j", "map", "dump", "pinned", pin))
         value = entry["value"]
-        # struct record has is_changing in front of 560 reserved bytes at its end.
-        self.assertEqual(value[-564:], ["0x00"] * 564)
+        # struct record has is_changing 564 bytes before its end, in front of the group.
+        self.assertEqual(value[-564:-424], ["0x00"] * 140)
         value[-564] = "0x01"
         run("bpftool", "map", "update", "pinned", pin, "key", "hex", "00", "00", "00", "00",
             "value", "hex", *(byte[2:] for byte in value))

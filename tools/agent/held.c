@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "held.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -155,8 +156,32 @@ static bool lower_rate(uint64_t *has, uint64_t wanted, bool may_lower)
 	return *has == wanted;
 }
 
+/* Returns whether the attachment has the wanted peers, which may be written in another way
+ * than the library lists them. */
+static bool has_peers(const struct seat *seat, const struct held *held,
+		      const struct natra_policy *wanted)
+{
+	struct natra_class asked[NATRA_CLASSES_MAX];
+	struct natra_policy policy = held->policy;
+
+	if (!held->owned_len || wanted->classes_len != held->owned_len)
+		return false;
+	for (size_t i = 0; i < held->owned_len; i++) {
+		const struct natra_class *has = &held->classes[i];
+
+		asked[i] = wanted->classes[i];
+		asked[i].ingress_rate_bits_per_sec =
+			has->ingress_rate_bits_per_sec;
+		asked[i].egress_rate_bits_per_sec =
+			has->egress_rate_bits_per_sec;
+	}
+	policy.classes = asked;
+	return natra_check(seat->n, seat->id, &policy) != -EBADE ||
+	       natra_error_code(seat->n) != NATRA_CODE_CLASSES_DIFFER;
+}
+
 static bool lower_class(struct natra_class *has, const struct natra_policy *p,
-			bool may_lower)
+			bool may_lower, bool is_same)
 {
 	for (size_t i = 0; i < p->classes_len; i++) {
 		const struct natra_class *wanted = &p->classes[i];
@@ -170,26 +195,29 @@ static bool lower_class(struct natra_class *has, const struct natra_policy *p,
 		is_done &=
 			lower_rate(&has->egress_rate_bits_per_sec,
 				   wanted->egress_rate_bits_per_sec, may_lower);
-		return is_done && is_same_peers(has, wanted);
+		return is_done && (is_same || is_same_peers(has, wanted));
 	}
 	return false;
 }
 
 /* What is in a class is not charged to the pod's own rate, and what is in none is: so the
  * classes stay, and their rates may be lowered. */
-static void hold_classes(struct held *held, bool may_lower, struct wish *wish,
+static void hold_classes(struct held *held, const struct seat *seat,
+			 bool may_lower, struct wish *wish,
 			 const struct note *note)
 {
 	struct natra_policy *wanted = &wish->settings.policy;
 	const size_t len = held->policy.classes_len;
+	bool is_same;
 
 	if (!settings_allow(&wish->settings, POLICY_CLASSES_ANNOTATION))
 		return;
+	is_same = has_peers(seat, held, wanted);
 	if (wanted->classes_len > len)
 		say(note, "%s: %zu classes stay, not %zu",
 		    POLICY_CLASSES_ANNOTATION, len, wanted->classes_len);
 	for (size_t i = 0; i < len; i++) {
-		if (!lower_class(&held->classes[i], wanted, may_lower))
+		if (!lower_class(&held->classes[i], wanted, may_lower, is_same))
 			say(note, "%s: class %s stays",
 			    POLICY_CLASSES_ANNOTATION, held->classes[i].name);
 	}
@@ -258,7 +286,7 @@ int held_hold(struct held *held, const struct seat *seat,
 	if (r < 0 || (may_lower && !policy_has_limits(&held->policy)))
 		return r;
 	hold_fields(&held->policy, may_lower, wish, &note);
-	hold_classes(held, may_lower, wish, &note);
+	hold_classes(held, seat, may_lower, wish, &note);
 	return 0;
 }
 
