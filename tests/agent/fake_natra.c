@@ -28,6 +28,8 @@
 
 #include <natra/natra.h>
 
+#include "../../tools/pods/interface.h"
+
 int __wrap_natra_attach(struct natra *n, const struct natra_target *target,
 			const struct natra_policy *policy,
 			struct natra_info *ret_info);
@@ -65,6 +67,9 @@ enum natra_code __wrap_natra_error_code(const struct natra *n);
 enum natra_code __real_natra_error_code(const struct natra *n);
 int __wrap_unshare(int flags);
 const char *__wrap_veth_make(const char *ifname, const char *peer);
+int __wrap_interface_find(const struct cached *cached, struct natra *n,
+			  int netns_fd, struct pod_interface *ret,
+			  char *ret_why);
 
 static long later_s;
 static char error[256];
@@ -82,6 +87,18 @@ const char *__wrap_veth_make(const char *ifname, const char *peer)
 	(void)ifname;
 	(void)peer;
 	return "a test makes none";
+}
+
+/* The pods' namespaces are files. */
+int __wrap_interface_find(const struct cached *cached, struct natra *n,
+			  int netns_fd, struct pod_interface *ret,
+			  char *ret_why)
+{
+	(void)n;
+	(void)netns_fd;
+	ret_why[0] = '\0';
+	(void)snprintf(ret->ifname, sizeof(ret->ifname), "%s", cached->ifname);
+	return 0;
 }
 
 const char *__wrap_natra_error(const struct natra *n)
@@ -226,6 +243,8 @@ static int load(const char *id, struct natra_info *ret)
 		return -ENOENT;
 	}
 	(void)snprintf(info.id, sizeof(info.id), "%s", id);
+	(void)snprintf(info.ifname, sizeof(info.ifname), "%s",
+		       strrchr(id, '/') ? strrchr(id, '/') + 1 : "");
 	info.policy = (struct natra_policy)NATRA_INIT(info.policy);
 	info.policy.ingress_rate_bits_per_sec = read_number(f);
 	info.policy.egress_rate_bits_per_sec = read_number(f);

@@ -16,7 +16,9 @@ import plugin
 from plugin import (ENV, PINS, Answer, Veth, attachment, find_natra, malformed,
                     natractl, pins, programs)
 import bpfsys
+from commands import sh
 from limiters import find_natractl
+from namespaces import Ns
 from script import some_of
 
 # These are needed for an interface in another network namespace. In the kernel
@@ -283,7 +285,35 @@ def test_pod(rep, pod):
               (0, [], [0, 0]))
 
 
-TESTS = {"caps": (test_caps,), "pod": (test_pod,),
+def test_decoy(rep, pod):
+    """Check that an interface that root in the pod puts in the place of eth0 gets no
+    programs, whatever the plugin does then."""
+    index = pod.run("ip", "-o", "link", "show", "eth0").split(":")[0]
+    inner = Ns("inner")
+    modes = ("clsact-podside", "clsact-hostside", *(
+        ("tcx-podside", "tcx-hostside") if json.loads(natractl("--json", "probe"))["tcx"]
+        else ()))
+    for mode in modes:
+        stdin = conf(pod, attachMode=mode, onError="continue")
+        cni("ADD", stdin, pod)
+        before = attachment(pod.path)
+        pod.run("ip", "link", "set", "eth0", "netns", inner.path)
+        pod.run("ip", "link", "add", "eth0", "index", index, "type", "veth", "peer", "name",
+                "nobody")
+        a = cni("CHECK", stdin, pod)
+        rep.check(f"{mode}: CHECK", show(a), DIFFERS, a.error() == DIFFERS)
+        # Another setting, which needs other programs.
+        a = cni("ADD", dict(stdin, sli="on"), pod)
+        rep.check("  ADD goes on", show(a), "success", not a.code)
+        rep.equal("  what is attached, and on the decoy",
+                  (attachment(pod.path), programs(pod)), (before, [0, 0]))
+        pod.run("ip", "link", "del", "eth0")
+        inner.run("ip", "link", "set", "eth0", "netns", pod.path)
+        cni("DEL", stdin, pod)
+    sh("ip", "netns", "del", inner.name)
+
+
+TESTS = {"caps": (test_caps,), "pod": (test_pod, test_decoy),
          "escape": (test_modes, test_names, test_log)}
 
 

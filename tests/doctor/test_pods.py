@@ -182,6 +182,18 @@ def write_abi(path, number):
     return before
 
 
+def decoy(p):
+    """eth0 moves to a namespace of the pod's own, and something else gets its place."""
+    index, = [l["ifindex"] for l in json.loads(p.inside("ip", "-j", "link", "show", "eth0"))]
+    inner = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; exec sleep 600"],
+                             stdout=subprocess.PIPE)
+    p.undo = lambda: (inner.kill(), inner.wait(), inner.stdout.close())
+    inner.stdout.readline()
+    p.inside("ip", "link", "set", "eth0", "netns", str(inner.pid))
+    p.inside("ip", "link", "add", "eth0", "index", str(index), "type", "veth", "peer",
+             "name", "nobody")
+
+
 def older_build(p):
     """natra of another build attaches: the same library but for its object's number."""
     build = os.path.dirname(os.path.realpath(NATRACTL)) + "/../.."
@@ -382,6 +394,8 @@ STATES = (
     ("gone", True, lambda p: p.attach() or run("ip", "link", "del", p.host)),
     ("differs", True, lambda p: p.attach() or remove_pins(p)),
     ("differs", True, lose_program),
+    ("other-interface", False, lambda p: p.attach("--edt-pacing", "off") or decoy(p)),
+    ("other-interface", False, decoy),
     ("older-build", True, older_build),
     ("other-abi", False, other_abi),
     ("in-front", True, tcx_in_front),

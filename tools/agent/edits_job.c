@@ -277,12 +277,14 @@ static void note_unreadable(const char *path, struct edit_result *result)
 static int look_at_result(void *arg, const char *path, const char *text)
 {
 	const struct edits *edits = arg;
+	char why[INTERFACE_WHY_MAX] = "";
 	struct seat seat = {
 		.jobs = edits->jobs,
 		.n = edits->n,
 		.root_fd = edits->root_fd,
 		/* Pods are taken over one by one by pods_job_run, if at all. */
 		.may_drain = !edits->jobs->adopt,
+		.why = why,
 	};
 	const struct edit *edit = edits->first;
 	struct cached cached;

@@ -26,6 +26,7 @@ struct health {
 		char note[64]; /* of single pods; "": none */
 	} parts[PART_MAX];
 	uint64_t refused_edits; /* since the start */
+	uint64_t failed_pods;   /* of the last look at all of them */
 	/* What of pods could not be read: events since the agent began, and files of libcni's
 	 * cache at the last look. */
 	uint64_t unreadable_events;

@@ -76,6 +76,7 @@ static bool say_pods(const struct keeper *k, enum work_end end)
 			    report->unreadable);
 	else
 		health_note(k->health, PART_PODS, "%s", "");
+	k->health->failed_pods = report->failed;
 	if (!report->adopted && !report->replaced && !report->upgraded &&
 	    !report->failed)
 		return true;

@@ -25,6 +25,7 @@ struct pods {
 	struct pods_report *report;
 	size_t waiting;    /* pods whose queues must drain first */
 	uint64_t until_ms; /* when queues begin to drain no more; 0: never */
+	char why[INTERFACE_WHY_MAX]; /* of the seat that is looked at */
 };
 
 static void seat_failed(const struct pods *pods, const struct seat *seat,
@@ -115,13 +116,15 @@ static void look_at(struct pods *pods, const struct seat *seat)
 	wish_free(&wish);
 }
 
-static struct seat new_seat(const struct pods *pods)
+static struct seat new_seat(struct pods *pods)
 {
+	pods->why[0] = '\0';
 	return (struct seat){
 		.jobs = pods->jobs,
 		.n = pods->n,
 		.root_fd = pods->root_fd,
 		.may_drain = clock_ms() < pods->until_ms,
+		.why = pods->why,
 	};
 }
 
@@ -202,7 +205,7 @@ static int note_old(void *arg, const struct natra_info *info)
 	return 0;
 }
 
-static int upgrade(const struct pods *pods)
+static int upgrade(struct pods *pods)
 {
 	struct ids ids = {0};
 	int r = natra_foreach_attachment(pods->n, note_old, &ids);

@@ -194,10 +194,16 @@ static void write_agent(struct exposition *e, const struct scrape *scrape)
 	static const struct metric results = {
 		"natra_unreadable_results", METRIC_GAUGE, NULL,
 		"Files in libcni's cache that could not be read at the last look."};
+	static const struct metric failed = {
+		"natra_failed_pods", METRIC_GAUGE, NULL,
+		"Running pods that could not be limited or upgraded at the last"
+		" look."};
 	const struct health *health = scrape->health;
 
 	if (scrape->installer)
 		write_installer(e, scrape);
+	if (health->parts[PART_PODS].is_on)
+		write_one(e, &failed, no_labels, health->failed_pods);
 	if (health->parts[PART_API].is_on)
 		write_one(e, &events, no_labels, health->unreadable_events);
 	if (health->parts[PART_PODS].is_on)

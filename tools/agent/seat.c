@@ -38,14 +38,15 @@ void seat_log(const struct seat *seat, enum natra_log_level level,
 
 const char *seat_error(const struct seat *seat, int r)
 {
-	const char *text = natra_error(seat->n);
+	const char *text = seat->why[0] ? seat->why : natra_error(seat->n);
 
 	return text[0] ? text : strerror(-r);
 }
 
 bool seat_has_ended(const struct seat *seat, int r)
 {
-	const enum natra_code code = natra_error_code(seat->n);
+	const enum natra_code code =
+		seat->why[0] ? NATRA_CODE_NONE : natra_error_code(seat->n);
 
 	return r == -ENODEV || (r < 0 && (code == NATRA_CODE_NOT_ATTACHED ||
 					  code == NATRA_CODE_NO_NETNS));
@@ -164,8 +165,10 @@ static int finish(const struct seat *seat, const struct natra_target *target,
 
 int seat_query(const struct seat *seat, struct natra_info *ret_info)
 {
-	int r = natra_query(seat->n, seat->id, ret_info);
+	int r;
 
+	seat->why[0] = '\0';
+	r = natra_query(seat->n, seat->id, ret_info);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	/* Attaching replaces what natra of another ABI has attached. */
@@ -199,23 +202,63 @@ static void undo_if_gone(const struct seat *seat)
 		(void)detach(seat);
 }
 
-/* Fills in what the library needs to find the pod. Returns its network namespace,
- * which the caller closes, -ENOENT if the pod has ended, or another -errno. */
-static int open_target(const struct seat *seat, struct natra_target *target)
-{
-	int fd = netns_open(seat->root_fd, seat->cached->netns);
+/* The interface of a pod, its namespace, and how the library is told of them. */
+struct place {
+	int fd;
+	struct pod_interface interface;
+	struct natra_target target;
+};
 
+static void close_place(struct place *place)
+{
+	if (place->fd >= 0)
+		(void)close(place->fd);
+}
+#define cleanup_place __attribute__((cleanup(close_place)))
+
+/* Finds the interface. Once natra has limited it, the library knows which it is. */
+static int find_interface(const struct seat *seat, struct place *place)
+{
+	struct natra_info info = NATRA_INIT(info);
+	int r = interface_check_netns(seat->cached, place->fd, seat->why);
+
+	if (r == 0)
+		r = seat_query(seat, &info);
+	if (r < 0)
+		return r;
+	if (r > 0) {
+		(void)snprintf(place->interface.ifname,
+			       sizeof(place->interface.ifname), "%s",
+			       info.ifname);
+		return 0;
+	}
+	return interface_find(seat->cached, seat->n, place->fd,
+			      &place->interface, seat->why);
+}
+
+/* Fills in what the library needs to find the pod, until close_place. Returns 0, -ENOENT if
+ * the pod has ended, or another -errno. */
+static int open_place(const struct seat *seat, struct place *place)
+{
+	struct natra_target *target = &place->target;
+	int r;
+
+	*place = (struct place){.target = NATRA_INIT(place->target)};
+	place->fd = netns_open(seat->root_fd, seat->cached->netns);
+	if (place->fd < 0)
+		return place->fd;
+	r = find_interface(seat, place);
 	target->id = seat->id;
-	target->ifname = seat->cached->ifname;
-	target->netns_fd = fd;
+	target->ifname = place->interface.ifname;
+	target->netns_fd = place->fd;
 	target->network = seat->cached->network;
 	target->label = seat->pod;
-	return fd;
+	return r;
 }
 
 struct attaching {
 	const struct seat *seat;
-	const struct natra_target *target;
+	const struct place *place;
 	enum seat_change change;
 };
 
@@ -230,24 +273,38 @@ static int attach_with(void *arg, const struct natra_policy *policy)
 		a->change = SEAT_SAME;
 		return detach(a->seat);
 	}
-	r = attach(a->seat, a->target, policy, &a->change);
+	r = attach(a->seat, &a->place->target, policy, &a->change);
 	if (is_replaced && a->change == SEAT_LIMITED)
 		a->change = SEAT_REPLACED;
+	return r;
+}
+
+/* Takes the limits back if they are not where they belong. */
+static int confirm(const struct seat *seat, const struct place *place)
+{
+	int r = interface_confirm(&place->interface, seat->n, &place->target,
+				  seat->why);
+
+	if (r == -EBADE)
+		(void)detach(seat);
 	return r;
 }
 
 int seat_attach(const struct seat *seat, struct wish *wish,
 		enum seat_change *ret_change)
 {
-	struct natra_target target = NATRA_INIT(target);
-	struct attaching a = {seat, &target, SEAT_SAME};
-	int r, fd = open_target(seat, &target);
+	cleanup_place struct place place = {.fd = -1};
+	struct attaching a = {seat, &place, SEAT_SAME};
+	int r = open_place(seat, &place);
 
 	*ret_change = SEAT_SAME;
-	if (fd < 0)
-		return fd == -ENOENT ? 0 : fd;
-	r = wish_attach(wish, seat->n, seat->jobs->log, attach_with, &a);
-	(void)close(fd);
+	if (r == -ENOENT)
+		return 0;
+	if (r == 0)
+		r = wish_attach(wish, seat->n, seat->jobs->log, attach_with,
+				&a);
+	if (r == 0 && (a.change == SEAT_LIMITED || a.change == SEAT_REPLACED))
+		r = confirm(seat, &place);
 	if (seat_has_ended(seat, r))
 		return 0;
 	if (r == 0) {
@@ -281,18 +338,17 @@ int seat_configure(const struct seat *seat, struct wish *wish)
 int seat_finish(const struct seat *seat, const struct natra_policy *policy,
 		enum seat_change *ret_change)
 {
-	struct natra_target target = NATRA_INIT(target);
+	cleanup_place struct place place = {.fd = -1};
 	enum seat_change change = SEAT_SAME;
-	int r, fd;
+	int r;
 
 	*ret_change = SEAT_SAME;
 	if (!seat->jobs->replace)
 		return 0;
-	fd = open_target(seat, &target);
-	if (fd < 0)
-		return fd == -ENOENT ? 0 : fd;
-	r = finish(seat, &target, policy, &change);
-	(void)close(fd);
+	r = open_place(seat, &place);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	r = finish(seat, &place.target, policy, &change);
 	if (r == 0) {
 		undo_if_gone(seat);
 		*ret_change = change;

@@ -4,6 +4,7 @@
 #ifndef NATRA_AGENT_SEAT_H
 #define NATRA_AGENT_SEAT_H
 
+#include "../pods/interface.h"
 #include "../pods/wish.h"
 #include "jobs.h"
 
@@ -16,6 +17,7 @@ struct seat {
 	char id[NATRA_ID_MAX + 1];
 	char pod[NATRA_NAME_MAX + 1]; /* "<namespace>/<pod>", or "" */
 	bool may_drain; /* upstream's queues may take up to a second */
+	char *why; /* INTERFACE_WHY_MAX bytes: why its interface was refused, or "" */
 };
 
 /* Fills in the id and the pod. Returns false if nothing can be attached there. */

@@ -59,9 +59,28 @@ static void gone(const struct finder *f)
 		found(f, "ifname", f->pod->info.ifname, NULL);
 }
 
-/* Reports what differs from what was set: only what is about fq, or only the
- * rest. */
-static void report_difference(const struct finder *f, bool is_about_fq)
+/* What differs from what was set. */
+enum difference {
+	DIFFERENCE_FQ,
+	DIFFERENCE_INTERFACE,
+	DIFFERENCE_OTHER,
+};
+
+static enum difference difference_of(enum natra_code code)
+{
+	switch (code) {
+	case NATRA_CODE_POD_FQ:
+	case NATRA_CODE_HOST_FQ:
+		return DIFFERENCE_FQ;
+	case NATRA_CODE_OTHER_INTERFACE:
+		return DIFFERENCE_INTERFACE;
+	default:
+		return DIFFERENCE_OTHER;
+	}
+}
+
+/* Reports what differs, if it is of this kind. */
+static void report_difference(const struct finder *f, enum difference kind)
 {
 	const struct natra_info *info = &f->pod->info;
 	cleanup_text char *attach = NULL, *why = NULL;
@@ -75,7 +94,7 @@ static void report_difference(const struct finder *f, bool is_about_fq)
 		return;
 	code = natra_error_code(f->node->n);
 	is_host = code == NATRA_CODE_HOST_FQ;
-	if ((is_host || code == NATRA_CODE_POD_FQ) != is_about_fq)
+	if (difference_of(code) != kind)
 		return;
 	/* The text lasts until the next call. */
 	why = text_copy(natra_error(f->node->n));
@@ -87,12 +106,23 @@ static void report_difference(const struct finder *f, bool is_about_fq)
 
 static void differs(const struct finder *f)
 {
-	report_difference(f, false);
+	report_difference(f, DIFFERENCE_OTHER);
 }
 
 static void fq_replaced(const struct finder *f)
 {
-	report_difference(f, true);
+	report_difference(f, DIFFERENCE_FQ);
+}
+
+/* Another interface is in the place of the one that is limited; or there are no limits yet,
+ * and it is not the one that the runtime made, so that natra-agent leaves it alone. */
+static void other_interface(const struct finder *f)
+{
+	const struct pod *pod = f->pod;
+
+	report_difference(f, DIFFERENCE_INTERFACE);
+	if (pod->why[0])
+		found(f, "why", pod->why, "enter", pod_enter(pod), NULL);
 }
 
 static void older_build(const struct finder *f)
@@ -239,6 +269,9 @@ const struct check checks_of_limits[] = {
 	 gone},
 	{"differs", "its limits are not what was set: {why}", "{=attach}",
 	 differs},
+	{"other-interface",
+	 "{why}: processes of the pod may have replaced it, and until that is undone no change of its limits takes effect",
+	 "{=enter}ip -details link", other_interface},
 	{"fq-replaced",
 	 "{why}, so what natra delays is not held back, but passes at once",
 	 "{=enter}tc qdisc del dev {ifname} root; {=attach}", fq_replaced},

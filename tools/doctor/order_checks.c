@@ -184,7 +184,7 @@ static void no_capability(const struct finder *f)
 static bool is_missed(const struct finder *f)
 {
 	return wants_limits(f->pod) && !f->pod->has_info && f->pod->is_there &&
-	       !f->node->lacks && f->node->features.bpffs;
+	       !f->pod->why[0] && !f->node->lacks && f->node->features.bpffs;
 }
 
 /* A node that changes from the bandwidth plugin to natra has many of these. */

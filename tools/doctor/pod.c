@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "../../src/policy/fields.h"
 #include "../common/dir.h"
 #include "../common/text.h"
 #include "../pods/netns.h"
@@ -228,6 +229,23 @@ static void make_enter(struct pod *pod)
 	pod->enter = shell.text;
 }
 
+/* Looks whether the interface is the one that the runtime made, as natra-agent does before it
+ * limits a pod. */
+static void look_for_interface(struct pod *pod, const struct node *node, int fd)
+{
+	struct pod_interface found;
+	int r;
+
+	if (!pod->has_result || pod->wish_code || pod_is_limited(pod) ||
+	    fd < 0 || !policy_has_limits(&pod->wish.settings.policy))
+		return;
+	r = interface_check_netns(&pod->cached, fd, pod->why);
+	if (r == 0)
+		r = interface_find(&pod->cached, node->n, fd, &found, pod->why);
+	if (r != -EBADE)
+		pod->why[0] = '\0';
+}
+
 static void look_at_links(struct pod *pod, const struct node *node)
 {
 	const char *ifname =
@@ -240,6 +258,7 @@ static void look_at_links(struct pod *pod, const struct node *node)
 		pod->netns_error = fd;
 	if (pod->netns_error || !ifname || pod->info.interface_gone)
 		return;
+	look_for_interface(pod, node, fd);
 	pod->is_there = link_look(fd, pod->has_info ? pod->info.ifindex : 0,
 				  ifname, &pod->inside) == 0;
 	target.id = pod->id;

@@ -5,6 +5,7 @@
 #define NATRA_DOCTOR_POD_H
 
 #include "../pods/cached.h"
+#include "../pods/interface.h"
 #include "../pods/wish.h"
 #include "link.h"
 #include "node.h"
@@ -26,6 +27,7 @@ struct pod {
 	int netns_error; /* 0, or why the namespace could not be looked into */
 	bool is_there;   /* its interface exists */
 	char *enter;     /* see pod_enter */
+	char why[INTERFACE_WHY_MAX]; /* its interface is another one, or "" */
 	struct natra_leftovers left;
 	struct link_facts inside, outside; /* both ends of its veth */
 };

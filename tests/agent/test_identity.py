@@ -1,0 +1,173 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""natra-agent limits the interface that the runtime made, or none, whatever processes of the
+pod have done to it since. Needs root; all is in namespaces and on a bpffs of the test's own."""
+import json
+import os
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import kernel_case
+from agent import AGENT, Agent
+from kernel_case import IN, NATRACTL, KernelCase, run
+from podnode import wait_until
+
+OUT = "kubernetes.io/egress-bandwidth"
+ADDRESS = "10.9.0.7"
+# No dummy: not every kernel has them.
+DECOY = "type veth peer name nobody"
+
+
+class Identity(KernelCase):
+    def inside(self, *commands):
+        """Run commands of ip in pod a."""
+        for command in commands:
+            run("nsenter", f"--net={self.node.netns('a')}", "ip", *command.split())
+
+    def link(self):
+        return json.loads(run("nsenter", f"--net={self.node.netns('a')}", "ip", "-j",
+                              "link", "show", "eth0"))[0]
+
+    def made(self, host=None, mac=False, address=False, netns=None):
+        """Pod a, of whose interface the cached result has these."""
+        self.pod("a", 10000000)
+        self.process_of("a")
+        self.inside(f"addr add {ADDRESS}/24 dev eth0", "link set eth0 up")
+        path = self.node.result("net-a-eth0")
+        result = json.loads(path.read_text())
+        interfaces = result["result"]["interfaces"]
+        interfaces[0]["name"] = host or "no-such"
+        if mac:
+            interfaces[1]["mac"] = self.link()["address"]
+        if address:
+            result["result"]["ips"] = [{"address": f"{ADDRESS}/24", "interface": 1}]
+        if netns:
+            result["netns"] = netns
+        path.write_text(json.dumps(result))
+
+    def programs(self, ifname):
+        shown = run("nsenter", f"--net={self.node.netns('a')}", "bpftool", "net", "show",
+                    "dev", ifname)
+        return len(re.findall("natra_", shown))
+
+    def limits_only(self, real, decoy="eth0"):
+        self.agent().wait("adopted=1")
+        self.assertEqual((self.programs(real), self.programs(decoy)), (1, 0))
+        run(NATRACTL, "--bpffs", str(self.bpffs), "check", "net/a/eth0")
+
+    def limits_none(self, *words):
+        agent = self.agent()
+        agent.wait("failed=1")
+        line = agent.wait("a running pod stays as it is")
+        for word in words:
+            self.assertIn(word, line)
+        self.assertEqual(self.limits(), {})
+        self.assertIn("natra_failed_pods 1\n", agent.get("/metrics")[1])
+
+    def rename(self, *decoy):
+        self.inside("link set eth0 down", "link set eth0 name wan0 up", *decoy)
+
+    def replace_interface(self):
+        """eth0 moves to a namespace of the pod's own, and something else gets its place."""
+        index = self.link()["ifindex"]
+        inner = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; exec sleep 600"],
+                                 stdout=subprocess.PIPE)
+        for clean in inner.stdout.close, inner.wait, inner.kill:
+            self.addCleanup(clean)
+        inner.stdout.readline()
+        self.inside(f"link set eth0 netns {inner.pid}",
+                    f"link add eth0 index {index} {DECOY}")
+
+    def test_name_is_taken(self):
+        self.made("veth-a")
+        self.rename(f"link add eth0 {DECOY}")
+        self.limits_only("wan0")
+
+    def test_virtual_machine(self):
+        """As KubeVirt does it: the guest has the MAC and the address, a port of a bridge the
+        packets, and the name eth0 a stand-in. See tests/cni/kubevirt.py."""
+        self.made("veth-a", mac=True, address=True)
+        mac = self.link()["address"]
+        self.rename("addr flush dev wan0", "link set wan0 address 02:00:00:00:00:07",
+                    "link add br0 type bridge", "link set wan0 master br0",
+                    f"link add eth0 address {mac} {DECOY}", f"addr add {ADDRESS}/24 dev eth0")
+        self.limits_only("wan0")
+
+    def test_virtual_machine_without_its_other_end(self):
+        self.made(mac=True, address=True)
+        mac = self.link()["address"]
+        self.rename("link set wan0 address 02:00:00:00:00:07",
+                    f"link add eth0 address {mac} {DECOY}")
+        self.limits_none("eth0", "does not lead out of the pod")
+
+    def test_mac_or_address(self):
+        for more in {"mac": True}, {"address": True}:
+            with self.subTest(**more):
+                self.made(**more)
+                self.rename(f"link add eth0 {DECOY}")
+                self.limits_only("wan0")
+                self.doCleanups()
+                self.setUp()
+
+    def test_nobody_has_the_mac(self):
+        self.made(mac=True)
+        mac = self.link()["address"]
+        self.inside("link set eth0 down", "link set eth0 address 02:00:00:00:00:07")
+        self.limits_none("MAC", mac)
+
+    def test_moved_away(self):
+        self.made("veth-a")
+        self.replace_interface()
+        self.limits_none("other end of 'veth-a'")
+
+    def node_is_left_alone(self, pid, *wrapper):
+        """The path of a namespace leads to the node's, whose eth0 is no pod's."""
+        (self.node.root / "proc").mkdir()
+        run("mount", "--bind", "/proc", str(self.node.root / "proc"))
+        self.addCleanup(run, "umount", str(self.node.root / "proc"))
+        run("ip", "link", "add", "eth0", "type", "veth", "peer", "name", "uplink")
+        self.addCleanup(run, "ip", "link", "del", "eth0")
+        self.made("uplink", netns=f"/proc/{pid}/ns/net")
+        program = self.node.root / "agent"
+        program.write_text(f"#!/bin/sh\nexec {' '.join(wrapper)} {AGENT} \"$@\"\n")
+        program.chmod(0o755)
+        with Agent("--no-install", "--root", str(self.node.root), "--bpffs",
+                   str(self.bpffs), listen="", program=str(program)) as agent:
+            agent.wait("failed=1")
+            self.assertIn("is the node's own", agent.wait("a running pod stays as it is"))
+        self.assertEqual(self.limits(), {})
+        self.assertNotIn("natra_", run("bpftool", "net", "show", "dev", "eth0"))
+
+    def test_number_of_a_process_is_used_again(self):
+        other = subprocess.Popen(["sleep", "600"])
+        self.addCleanup(other.wait)
+        self.addCleanup(other.kill)
+        self.node_is_left_alone(other.pid)
+
+    def test_agent_has_a_namespace_of_its_own(self):
+        self.node_is_left_alone(1, "unshare", "--net")
+
+    def test_edit_of_a_moved_interface(self):
+        """The pod keeps its limit, and all who look say so."""
+        self.made("veth-a")
+        api, options = self.api_server()
+        api.put("a", {IN: "10M"})
+        agent = self.agent(*options)
+        wait_until(lambda: self.limits() == {"net/a/eth0": 10000000}, agent.log)
+        self.replace_interface()
+        api.put("a", {IN: "10M", OUT: "5M"})
+        wait_until(lambda: api.events, agent.log)
+        self.assertIn("is not the one that has the limits", api.events[-1][1]["message"])
+        self.assertIn("natra_refused_edits_total 1\n", agent.get("/metrics")[1])
+        self.assertEqual(self.programs("eth0"), 0)
+        self.assertEqual(self.limits(), {"net/a/eth0": 10000000})
+        p = subprocess.run([NATRACTL, "--bpffs", str(self.bpffs), "check", "net/a/eth0"],
+                           text=True, capture_output=True)
+        self.assertEqual(p.returncode, 1)
+        self.assertIn("is not the one that has the limits", p.stderr)
+
+
+if __name__ == "__main__":
+    kernel_case.main()

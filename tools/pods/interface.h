@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The interface of a pod that a cached result describes, and its network namespace. Both may
+ * be others by now: a process in the pod renames eth0 and gives another interface its name,
+ * and a namespace whose path is that of a process is another one when the number of the
+ * process is used again.
+ */
+#ifndef NATRA_PODS_INTERFACE_H
+#define NATRA_PODS_INTERFACE_H
+
+#include <net/if.h>
+
+#include <natra/natra.h>
+
+#include "cached.h"
+
+/* Room for why an interface was refused. */
+#define INTERFACE_WHY_MAX 256
+
+struct pod_interface {
+	char ifname[IF_NAMESIZE]; /* that it has now */
+	char host_ifname
+		[IF_NAMESIZE]; /* the end on the node that the result names, or "" */
+};
+
+/*
+ * Finds the interface in the namespace that the descriptor is of:
+ *
+ * - The result names a veth that is on the node: it is the other end of that, whatever its
+ *   name, MAC and addresses are. KubeVirt makes eth0 a port of a bridge in the pod and gives
+ *   its name, MAC and address to a dummy. No process in a pod can forge this.
+ * - Else it is the one with the MAC of the result, or, where the result has none, with the
+ *   first of its addresses: the one that has the name, if it does, or else the only one. A
+ *   veth has to lead to the node, and what leads nowhere is refused.
+ *
+ * Returns 0; -EBADE, and why, if there is none such; -ENODEV if there is no interface at all,
+ * as when the pod has ended; or another -errno, and why.
+ */
+int interface_find(const struct cached *cached, struct natra *n, int netns_fd,
+		   struct pod_interface *ret, char *ret_why);
+
+/* Checks that what is attached at the target is that interface: the pod's processes may have
+ * changed what has the name meanwhile. Returns as interface_find does. */
+int interface_confirm(const struct pod_interface *interface, struct natra *n,
+		      const struct natra_target *target, char *ret_why);
+
+/* Returns -EBADE, and why, if the descriptor is of the namespace of this process or of
+ * process 1: no pod is there, and what its eth0 sends is the node's. */
+int interface_check_netns(const struct cached *cached, int netns_fd,
+			  char *ret_why);
+
+#endif
