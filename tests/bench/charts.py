@@ -200,16 +200,6 @@ def by_count(res, out, name, workload, param, panels):
     return save(figure, out, name)
 
 
-def two_kernels(res, out):
-    return bars(out, "two-kernels", [
-            (title, unit, {n: res.get("pair", n, metric)
-                           for n in measured(res, "pair")}, log)
-            for metric, title, unit, log in (
-                    ("wire_in", "streams into the pod", "Mbit/s", True),
-                    ("p50_ms_annotated", "its requests, median", "ms", True),
-                    ("p99_ms_annotated", "its requests, p99", "ms", True))])
-
-
 def wirings(res, out):
     """Draw what natra keeps of the throughput, by how the pod is wired."""
     found = [wired.kept(res, w) for w in wired.NAMES]
@@ -264,7 +254,6 @@ def draw(res, out):
                       ("memlock_kib", "of that, programs and maps", "KiB")]):
                 "Memory by limited pods on the node",
             bars(out, "starts", list(starts.panels(res).values())): starts.caption(res),
-            two_kernels(res, out): "A client on another kernel",
             wirings(res, out): "What natra far above the wire keeps",
             by_count(res, out, "slis", "slis", "pods", [
                     ("programming_ms", "ADD to first limited packet", "ms"),

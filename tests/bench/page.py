@@ -10,7 +10,6 @@ import starts
 import stress
 import sweep
 import throughput
-import twovms
 import web
 import wired
 
@@ -23,7 +22,6 @@ QUESTIONS = (
     ("Does the cap hold?", (sweep,), ("caps",)),
     ("How fast do pods start, and what do they take?", (starts, footprint),
      ("starts", "memory")),
-    ("What does a client on another kernel see?", (twovms,), ("two-kernels",)),
     ("Does it matter how the pod is wired?", (wired,), ("wirings",)),
     ("What does a pod's owner notice under stress?", (slis, stress), ("slis",)),
     ("What does HTTP cost?", (web,), ("request-cost",)),

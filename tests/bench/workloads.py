@@ -27,13 +27,12 @@ import starts
 import stress
 import sweep
 import throughput
-import twovms
 import web
 import wired
 from statistic import ENOUGH
 
 MODULES = (mixed, sweep, latency, web, throughput, slis, stress, starts, scale, wired,
-           twovms, footprint)
+           footprint)
 WORKLOADS = {name: module for module in MODULES for name in module.NAMES}
 SAMPLES = {"ci": 1, "full": ENOUGH}
 

@@ -84,20 +84,3 @@ def circles(graph):
         if node not in index:
             visit(node)
     return sorted(found)
-
-
-def floors(graph):
-    """How many units the longest way down passes; circles count once."""
-    memo, path = {}, set()
-
-    def height(node):
-        if node in path:
-            return 0
-        if node not in memo:
-            path.add(node)
-            memo[node] = 1 + max((height(t) for t in graph.get(node, ())),
-                                 default=0)
-            path.discard(node)
-        return memo[node]
-
-    return max((height(node) for node in graph), default=0)
