@@ -107,6 +107,8 @@ class Valid(unittest.TestCase):
                                ("edits=raise", "/edits"),
                                ("args={node}", "/args"), ("groups.node=10G", "/groups"),
                                ("image.digest=x", "digest"),
+                               ("directories.binDir=opt", "binDir"),
+                               ("updateStrategy.type=Recreate", "updateStrategy"),
                                ("monitoring.port=-1", "/monitoring/port"),
                                ("monitoring.operator=true", "monitoring.port")):
             with self.subTest(setting):
@@ -127,6 +129,45 @@ class Valid(unittest.TestCase):
         self.assertEqual(agent["image"], f"r.example/natra@sha256:{64 * 'a'}")
 
 
+    def test_where_it_runs(self):
+        made = objects(helm("directories.binDir=/usr/lib/cni", "podLabels.team=net",
+                            "podAnnotations.a\\.b/c=d", "serviceAccount.name=other",
+                            "serviceAccount.annotations.x=y", "priorityClassName=mine",
+                            "tolerations=null", "affinity=null",
+                            "updateStrategy.type=OnDelete", "updateStrategy.rollingUpdate=null"))
+        daemon = made["DaemonSet", "natra-agent"]["spec"]
+        pod, spec = daemon["template"]["metadata"], daemon["template"]["spec"]
+        self.assertEqual(pod["labels"], {"team": "net", "app.kubernetes.io/name": "natra"})
+        self.assertEqual(pod["annotations"]["a.b/c"], "d")
+        self.assertEqual((spec["serviceAccountName"], spec["priorityClassName"]),
+                         ("other", "mine"))
+        self.assertEqual(made["ServiceAccount", "other"]["metadata"]["annotations"],
+                         {"x": "y"})
+        self.assertEqual(made["ClusterRoleBinding", "natra-agent"]["subjects"][0]["name"],
+                         "other")
+        self.assertNotIn("tolerations", spec)
+        self.assertNotIn("affinity", spec)
+        self.assertEqual(daemon["updateStrategy"], {"type": "OnDelete"})
+        agent = spec["containers"][0]
+        self.assertEqual(agent["args"][:3],
+                         ["--platform=default", "--bin-dir=/usr/lib/cni", "--root=/host"])
+        self.assertIn("/host/usr/lib/cni", [m["mountPath"] for m in agent["volumeMounts"]])
+        self.assertIn({"path": "/usr/lib/cni", "type": "Directory"},
+                      [v["hostPath"] for v in spec["volumes"]])
+        init = pod_spec(helm("uninstall=true", "directories.netDir=/srv/net"))
+        self.assertEqual(init["initContainers"][0]["args"], [
+            "uninstall", "--platform=default", "--net-dir=/srv/net", "--root=/host"])
+        self.assertNotIn(("ServiceAccount", "x"), objects(helm(
+            "serviceAccount.create=false", "serviceAccount.name=x")))
+
+    def test_quota(self):
+        """GKE admits critical pods outside of kube-system only with a quota."""
+        for platform, namespace, wants in (("gke", "natra", True), ("gke", "kube-system", False),
+                                           ("default", "natra", False)):
+            made = objects(helm(f"platform={platform}", namespace=namespace))
+            self.assertIs(("ResourceQuota", "natra-agent") in made, wants)
+
+
 class Obligations(unittest.TestCase):
     """Checks what tools/deploy/CHECKLIST.md says of the pod."""
 
@@ -140,6 +181,13 @@ class Obligations(unittest.TestCase):
         self.assertEqual(self.daemon["metadata"]["namespace"], "kube-system")
         self.assertEqual(self.spec["priorityClassName"], CRITICAL)
         self.assertEqual(self.spec["tolerations"], [{"operator": "Exists"}])
+        # Fargate and virtual kubelets cannot run it.
+        terms = self.spec["affinity"]["nodeAffinity"][
+            "requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+        self.assertEqual([[(e["key"], e["operator"], e["values"]) for e in
+                           t["matchExpressions"]] for t in terms], [[
+            ("eks.amazonaws.com/compute-type", "NotIn", ["fargate"]),
+            ("type", "NotIn", ["virtual-kubelet"])]])
         self.assertEqual(self.spec["nodeSelector"], {"kubernetes.io/os": "linux"})
         self.assertEqual(self.agent["resources"]["requests"],
                          self.agent["resources"]["limits"])

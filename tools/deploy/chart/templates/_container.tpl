@@ -1,7 +1,23 @@
 {{/* What the agent's container and the one that uninstalls have in common. */}}
 {{- define "natra.directories" -}}
 {{- $all := .Files.Get "platforms.yaml" | fromYaml -}}
-{{- get $all .Values.platform | toYaml -}}
+{{- $own := get $all .Values.platform -}}
+{{- with .Values.directories -}}
+netDir: {{ .netDir | default $own.netDir }}
+binDir: {{ .binDir | default $own.binDir }}
+{{- end -}}
+{{- end -}}
+
+{{/* The options that say which directories natra goes to. */}}
+{{- define "natra.place" -}}
+- --platform={{ .Values.platform }}
+{{- with .Values.directories.netDir }}
+- --net-dir={{ . }}
+{{- end }}
+{{- with .Values.directories.binDir }}
+- --bin-dir={{ . }}
+{{- end }}
+- --root=/host
 {{- end -}}
 
 {{- define "natra.image" -}}
