@@ -3,21 +3,125 @@
 package main
 
 import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"syscall"
 
+	"github.com/containerd/nri/pkg/api"
 	"golang.org/x/sys/unix"
+
+	"natra.io/go/natra"
 )
 
-// standard is the name that runtimes give to a pod's interface.
-const standard = "eth0"
+const (
+	// standard is the name that runtimes give to a pod's interface.
+	standard = "eth0"
+	// resultsDir is libcni's cache of results.
+	resultsDir = "/var/lib/cni/results"
+	// A pod can make any number of interfaces; no more than these are asked for their
+	// other ends.
+	pairsMax = 64
+)
 
-// interfaceOf returns the interface that has the first of a pod's addresses. Without an
-// address it is the one of the standard name.
-func interfaceOf(netns string, addresses []string) (name string, err error) {
+var native = binary.NativeEndian
+
+// link is an interface of a network namespace.
+type link struct {
+	name, kind string // the kind is "veth", "dummy" and so on; "" of a device
+	addresses  []net.IP
+}
+
+// interfaceOf returns the name of a pod's interface: of a pod that has not run yet the one
+// that has its first address, or without an address the one of the standard name. A process
+// of a pod that may have run can have given both to another interface, so of such a pod it is
+// the other end of the veth that libcni's result names; or without such a result the one with
+// the address if that leads to the node, and no other one does.
+func (p *plugin) interfaceOf(ctx context.Context, pod *api.PodSandbox, mayHaveRun bool) (string, error) {
+	if !mayHaveRun && len(pod.GetIps()) == 0 {
+		return standard, nil
+	}
+	links, err := p.links(namespace(pod))
+	if err != nil {
+		return "", err
+	}
+	if !mayHaveRun {
+		return holder(links, pod.GetIps())
+	}
+	hosts := cachedHosts(p.results, pod.GetId())
+	var leading []string // the veths whose other end is on the node
+	for _, l := range links {
+		if l.kind != "veth" {
+			continue
+		}
+		if len(leading) == pairsMax {
+			return "", fmt.Errorf("over %d interfaces: %w", pairsMax, syscall.E2BIG)
+		}
+		left, err := p.n.FindLeftovers(ctx, natra.Target{Ifname: l.name, Netns: namespace(pod)})
+		if err != nil {
+			return "", err
+		}
+		if left.HostIfname == "" {
+			continue
+		}
+		if slices.Contains(hosts, left.HostIfname) {
+			return l.name, nil
+		}
+		leading = append(leading, l.name)
+	}
+	if err := p.noneOnNode(hosts); err != nil {
+		return "", err
+	}
+	name, err := holder(links, pod.GetIps())
+	if err != nil {
+		return "", err
+	}
+	if len(leading) == 0 && leadsOut(links, name) ||
+		len(leading) == 1 && leading[0] == name {
+		return name, nil
+	}
+	return "", fmt.Errorf("interface %q of a pod that runs already may not be its own: "+
+		"interfaces that lead to the node: %v: %w", name, leading, syscall.EBADE)
+}
+
+// noneOnNode returns an error if one of the interfaces is a veth of the node.
+func (p *plugin) noneOnNode(hosts []string) error {
+	if len(hosts) == 0 {
+		return nil
+	}
+	node, err := p.links("/proc/self/ns/net")
+	if err != nil {
+		return err
+	}
+	for _, l := range node {
+		if l.kind == "veth" && slices.Contains(hosts, l.name) {
+			return fmt.Errorf("the other end of %q is not in the pod's network namespace: %w",
+				l.name, syscall.EBADE)
+		}
+	}
+	return nil
+}
+
+// leadsOut returns whether packets can leave the pod by an interface that is no pair: a
+// process can make one of these kinds, and give it the pod's address.
+func leadsOut(links []link, name string) bool {
+	for _, l := range links {
+		if l.name == name {
+			return !slices.Contains([]string{"veth", "dummy", "bridge", "ifb"}, l.kind)
+		}
+	}
+	return false
+}
+
+// holder returns the interface that has the first address, or the one of the standard name
+// without any.
+func holder(links []link, addresses []string) (string, error) {
 	if len(addresses) == 0 {
 		return standard, nil
 	}
@@ -25,9 +129,46 @@ func interfaceOf(netns string, addresses []string) (name string, err error) {
 	if want == nil {
 		return "", fmt.Errorf("address %q is no IP address", addresses[0])
 	}
+	for _, l := range links {
+		if slices.ContainsFunc(l.addresses, want.Equal) {
+			return l.name, nil
+		}
+	}
+	return "", fmt.Errorf("no interface has %v: %w", want, syscall.ENODEV)
+}
+
+// cachedHosts returns the interfaces outside of the pod that libcni's results of its eth0
+// name. Without a result there are none.
+func cachedHosts(dir, sandbox string) (hosts []string) {
+	files, err := filepath.Glob(filepath.Join(dir, "*-"+sandbox+"-"+standard))
+	if err != nil {
+		return nil
+	}
+	for _, file := range files {
+		var cached struct {
+			ContainerID string `json:"containerId"`
+			Result      struct {
+				Interfaces []struct{ Name, Sandbox string }
+			}
+		}
+		text, err := os.ReadFile(file)
+		if err != nil || json.Unmarshal(text, &cached) != nil || cached.ContainerID != sandbox {
+			continue
+		}
+		for _, one := range cached.Result.Interfaces {
+			if one.Sandbox == "" {
+				hosts = append(hosts, one.Name)
+			}
+		}
+	}
+	return hosts
+}
+
+// linksOf returns the interfaces of a network namespace.
+func linksOf(netns string) (links []link, err error) {
 	file, err := os.Open(netns)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer file.Close()
 	done := make(chan struct{})
@@ -37,29 +178,79 @@ func interfaceOf(netns string, addresses []string) (name string, err error) {
 		// run others in the pod's namespace.
 		runtime.LockOSThread()
 		if err = unix.Setns(int(file.Fd()), unix.CLONE_NEWNET); err == nil {
-			name, err = withAddress(want)
+			links, err = linksHere()
 		}
 	}()
 	<-done
-	return name, err
+	return links, err
 }
 
-// withAddress returns the interface of this namespace that has an address.
-func withAddress(want net.IP) (string, error) {
+func linksHere() ([]link, error) {
+	kinds, err := kindsHere()
+	if err != nil {
+		return nil, err
+	}
 	all, err := net.Interfaces()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
+	var links []link
 	for _, one := range all {
 		addresses, err := one.Addrs()
 		if err != nil {
 			continue // it is gone
 		}
+		l := link{name: one.Name, kind: kinds[one.Index]}
 		for _, a := range addresses {
-			if block, ok := a.(*net.IPNet); ok && block.IP.Equal(want) {
-				return one.Name, nil
+			if block, ok := a.(*net.IPNet); ok {
+				l.addresses = append(l.addresses, block.IP)
+			}
+		}
+		links = append(links, l)
+	}
+	return links, nil
+}
+
+// kindsHere returns the kinds of this namespace's interfaces by their indices.
+func kindsHere() (map[int]string, error) {
+	answer, err := syscall.NetlinkRIB(syscall.RTM_GETLINK, syscall.AF_UNSPEC)
+	if err != nil {
+		return nil, os.NewSyscallError("netlinkrib", err)
+	}
+	messages, err := syscall.ParseNetlinkMessage(answer)
+	if err != nil {
+		return nil, err
+	}
+	kinds := map[int]string{}
+	for _, m := range messages {
+		if m.Header.Type != syscall.RTM_NEWLINK {
+			continue
+		}
+		attributes, err := syscall.ParseNetlinkRouteAttr(&m)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range attributes {
+			if a.Attr.Type == unix.IFLA_LINKINFO {
+				index := int32(native.Uint32(m.Data[4:])) // of struct ifinfomsg
+				kinds[int(index)] = kindOf(a.Value)
 			}
 		}
 	}
-	return "", fmt.Errorf("no interface has %v: %w", want, syscall.ENODEV)
+	return kinds, nil
+}
+
+// kindOf returns the kind in the attributes that are in IFLA_LINKINFO.
+func kindOf(info []byte) string {
+	for len(info) >= unix.SizeofRtAttr {
+		size := int(native.Uint16(info))
+		if size < unix.SizeofRtAttr || size > len(info) {
+			break
+		}
+		if native.Uint16(info[2:]) == unix.IFLA_INFO_KIND {
+			return unix.ByteSliceToString(info[unix.SizeofRtAttr:size])
+		}
+		info = info[min((size+3)&^3, len(info)):]
+	}
+	return ""
 }

@@ -51,6 +51,10 @@ type plugin struct {
 	isConfigured bool
 	refused      error
 	timeout      time.Duration
+	// links returns the interfaces of a network namespace, and results is libcni's
+	// directory.
+	links   func(netns string) ([]link, error)
+	results string
 
 	mu sync.Mutex
 	// present has the attachments' ids of the pods that have started and not stopped, and
@@ -59,7 +63,7 @@ type plugin struct {
 }
 
 func newPlugin(n *natra.Handle, log *slog.Logger) *plugin {
-	return &plugin{n: n, log: log, timeout: time.Second,
+	return &plugin{n: n, log: log, timeout: time.Second, links: linksOf, results: resultsDir,
 		present: map[string]context.CancelFunc{}}
 }
 
@@ -107,7 +111,7 @@ func (p *plugin) Configure(_ context.Context, text, runtime, version string) (ap
 // answer, so this happens afterwards.
 func (p *plugin) Synchronize(_ context.Context, pods []*api.PodSandbox, _ []*api.Container) ([]*api.ContainerUpdate, error) {
 	for _, pod := range pods {
-		p.begin(pod)
+		p.begin(pod, true)
 	}
 	go p.remove(func(one natra.Info) bool {
 		// One that is listed belongs to a pod that began before, so it is present
@@ -152,7 +156,7 @@ func (p *plugin) remove(isToGo func(natra.Info) bool) {
 
 // RunPodSandbox is called when a pod has its interface, and none of its containers runs.
 func (p *plugin) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
-	done := p.begin(pod)
+	done := p.begin(pod, false)
 	timer := time.NewTimer(p.timeout)
 	defer timer.Stop()
 	var err error
@@ -186,8 +190,9 @@ func (p *plugin) RemovePodSandbox(_ context.Context, pod *api.PodSandbox) error 
 
 // begin limits a pod, and tries again until that has succeeded or the pod is gone. What its
 // annotations say cannot change, so they are not read again if they are wrong. The result
-// has the error of the first time.
-func (p *plugin) begin(pod *api.PodSandbox) <-chan error {
+// has the error of the first time. `mayHaveRun` says that processes of the pod may have changed
+// its interfaces already.
+func (p *plugin) begin(pod *api.PodSandbox, mayHaveRun bool) <-chan error {
 	first := make(chan error, 1)
 	if namespace(pod) == "" { // it is in the node's
 		first <- nil
@@ -200,20 +205,21 @@ func (p *plugin) begin(pod *api.PodSandbox) <-chan error {
 	}
 	p.present[id(pod)] = cancel
 	p.mu.Unlock()
-	go p.work(ctx, pod, first)
+	go p.work(ctx, pod, mayHaveRun, first)
 	return first
 }
 
-func (p *plugin) work(ctx context.Context, pod *api.PodSandbox, first chan<- error) {
+func (p *plugin) work(ctx context.Context, pod *api.PodSandbox, mayHaveRun bool, first chan<- error) {
 	said := ""
-	for {
+	// The pod starts when the first time is over.
+	for ; ; mayHaveRun = true {
 		policy, err := p.policy(ctx, pod)
 		isWrong := isWrongText(err)
 		switch {
 		case err == nil:
-			err = p.limit(ctx, pod, policy)
+			err = p.limit(ctx, pod, mayHaveRun, policy)
 		case isWrong:
-			p.record(ctx, pod, policy, err)
+			p.record(ctx, pod, mayHaveRun, policy, err)
 		}
 		select {
 		case first <- err:
@@ -238,23 +244,23 @@ func (p *plugin) work(ctx context.Context, pod *api.PodSandbox, first chan<- err
 }
 
 // limit attaches limits to a pod, unless it has them.
-func (p *plugin) limit(ctx context.Context, pod *api.PodSandbox, policy natra.Policy) error {
+func (p *plugin) limit(ctx context.Context, pod *api.PodSandbox, mayHaveRun bool, policy natra.Policy) error {
 	if !limits(policy) {
 		return nil // it asks for nothing
 	}
-	target, err := targetOf(pod)
+	// This plugin may have been here before it was started anew: what it has attached can
+	// have been changed since.
+	if p.hasLimits(ctx, pod, id(pod)) {
+		return nil
+	}
+	target, err := p.targetOf(ctx, pod, mayHaveRun)
 	if err != nil {
 		return err
 	}
-	// natra's CNI plugin may have been here, as may this plugin before it was started
-	// anew: what it has attached can have been changed since.
+	// So may natra's CNI plugin.
 	found, err := p.n.Find(ctx, target)
-	if err == nil {
-		info, err := p.n.Query(ctx, found)
-		if err == nil && !info.Unshaped {
-			p.log.Info("has limits already", "pod", name(pod), "id", found)
-			return nil
-		}
+	if err == nil && p.hasLimits(ctx, pod, found) {
+		return nil
 	}
 	_, err = p.n.Attach(ctx, target, policy)
 	if err == nil {
@@ -263,16 +269,26 @@ func (p *plugin) limit(ctx context.Context, pod *api.PodSandbox, policy natra.Po
 			"egress_bits_per_sec", policy.EgressRateBitsPerSec)
 		return nil
 	}
-	p.record(ctx, pod, policy, err)
+	p.record(ctx, pod, mayHaveRun, policy, err)
 	return err
 }
 
+// hasLimits returns whether an attachment limits a pod.
+func (p *plugin) hasLimits(ctx context.Context, pod *api.PodSandbox, id string) bool {
+	info, err := p.n.Query(ctx, id)
+	if err != nil || info.Unshaped || info.InterfaceGone {
+		return false
+	}
+	p.log.Info("has limits already", "pod", name(pod), "id", id)
+	return true
+}
+
 // record records why a pod has no limits.
-func (p *plugin) record(ctx context.Context, pod *api.PodSandbox, policy natra.Policy, reason error) {
+func (p *plugin) record(ctx context.Context, pod *api.PodSandbox, mayHaveRun bool, policy natra.Policy, reason error) {
 	if ctx.Err() != nil {
 		return
 	}
-	target, err := targetOf(pod)
+	target, err := p.targetOf(ctx, pod, mayHaveRun)
 	if err == nil {
 		err = p.n.RecordUnshaped(ctx, target, policy, reason.Error())
 	}
@@ -344,10 +360,9 @@ func hasGone(pod *api.PodSandbox) bool {
 }
 
 // targetOf returns a pod's interface.
-func targetOf(pod *api.PodSandbox) (natra.Target, error) {
-	netns := namespace(pod)
-	ifname, err := interfaceOf(netns, pod.GetIps())
-	return natra.Target{ID: id(pod), Ifname: ifname, Netns: netns, Network: network,
+func (p *plugin) targetOf(ctx context.Context, pod *api.PodSandbox, mayHaveRun bool) (natra.Target, error) {
+	ifname, err := p.interfaceOf(ctx, pod, mayHaveRun)
+	return natra.Target{ID: id(pod), Ifname: ifname, Netns: namespace(pod), Network: network,
 		Label: name(pod)}, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
+	"golang.org/x/sys/unix"
 
 	"natra.io/go/natra"
 )
@@ -35,7 +37,8 @@ func newRig(t *testing.T, cases ...string) *rig {
 		*'"'` + ingressAnnotation + `'":"10M"'*) echo '{"errno": 0, "result":
 			{"ingress_rate_bits_per_sec": 10000000}}' | tr -d '\n'; echo;;
 		*'"'` + ingressAnnotation + `'":"'*) echo '{"errno": 22, "error": "annotation x: is wrong"}';;
-		*'"find"'*) echo '{"errno": 2, "error": "nothing"}';;
+		*'"find"'* | *'"query"'*) echo '{"errno": 2, "error": "nothing"}';;
+		*'"find_leftovers"'*) echo '{"errno": 0, "result": {"host_ifname": "veth1"}}';;
 		*) echo '{"errno": 0, "result": {}}';;
 		esac
 		done
@@ -50,11 +53,12 @@ func newRig(t *testing.T, cases ...string) *rig {
 		t.Fatal(err)
 	}
 	r.plugin = newPlugin(n, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	r.results = dir
+	r.links = func(string) ([]link, error) { return []link{{name: standard, kind: "veth"}}, nil }
 	return r
 }
 
-// pod has one annotation. Without an address its interface is that of the standard name, so
-// that its namespace is not looked into.
+// pod has one annotation, and no address.
 func (r *rig) pod(rate string) *api.PodSandbox {
 	return &api.PodSandbox{Id: "1", Name: "web", Namespace: "shop",
 		Annotations: map[string]string{ingressAnnotation: rate},
@@ -69,7 +73,7 @@ func (r *rig) ends(t *testing.T, pod *api.PodSandbox) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
-		r.work(ctx, pod, first)
+		r.work(ctx, pod, false, first)
 		close(done)
 	}()
 	select {
@@ -236,5 +240,71 @@ func TestOlderNatractl(t *testing.T) {
 	if !errors.Is(err, syscall.EOPNOTSUPP) || !strings.HasSuffix(err.Error(), want) ||
 		strings.Contains(err.Error(), "\n") {
 		t.Error(err)
+	}
+}
+
+// The interface of a pod that may have run is the one that leads to the node by what libcni
+// says, and not the one that has the address by now.
+func TestInterfaceOfRunningPod(t *testing.T) {
+	const address = "10.0.0.7"
+	at := func(kind, name string, addresses ...net.IP) link { return link{name, kind, addresses} }
+	own := net.ParseIP(address)
+	for what, c := range map[string]struct {
+		links      []link
+		hosts      string // of libcni's result
+		mayHaveRun bool
+		want, says string
+	}{
+		"not run yet":         {[]link{at("dummy", "decoy", own), at("veth", "eth0")}, "veth1", false, "decoy", ""},
+		"address has moved":   {[]link{at("dummy", "decoy", own), at("veth", "eth0")}, "veth1", true, "eth0", ""},
+		"renamed, two lead":   {[]link{at("veth", "eth0", own), at("veth", "wan0")}, "veth2", true, "wan0", ""},
+		"has moved away":      {[]link{at("dummy", "eth0", own)}, "veth1", true, "", "other end of \"veth1\""},
+		"no result":           {[]link{at("dummy", "eth0"), at("veth", "wan0", own)}, "", true, "wan0", ""},
+		"no result, a decoy":  {[]link{at("dummy", "eth0", own), at("veth", "wan0")}, "", true, "", "may not be its own"},
+		"no result, two lead": {[]link{at("veth", "eth0", own), at("veth", "wan0")}, "", true, "", "may not be its own"},
+		"no pair":             {[]link{at("macvlan", "eth0", own)}, "", true, "eth0", ""},
+		"a pair of the pod's": {[]link{at("veth", "inner", own)}, "", true, "", "may not be its own"},
+	} {
+		r := newRig(t, `*'"find_leftovers"'*'"inner"'*) echo '{"errno": 0, "result": {"host_ifname": ""}}';;`,
+			`*'"find_leftovers"'*'"wan0"'*) echo '{"errno": 0, "result": {"host_ifname": "veth2"}}';;`)
+		r.links = func(netns string) ([]link, error) {
+			if netns != r.netns {
+				return []link{at("veth", "veth1"), at("veth", "veth2")}, nil
+			}
+			return c.links, nil
+		}
+		pod := r.pod("10M")
+		pod.Ips = []string{address}
+		if c.hosts != "" {
+			text := `{"containerId": "1", "result": {"interfaces": [{"name": "` + c.hosts +
+				`"}, {"name": "eth0", "sandbox": "` + r.netns + `"}]}}`
+			if err := os.WriteFile(r.results+"/net-1-eth0", []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := r.interfaceOf(context.Background(), pod, c.mayHaveRun)
+		if got != c.want || (err != nil) != (c.says != "") ||
+			err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %q, %v", what, got, err)
+		}
+	}
+}
+
+// The kinds of interfaces are read as the kernel tells them.
+func TestKinds(t *testing.T) {
+	info := native.AppendUint16(nil, 4) // without a value
+	info = native.AppendUint16(info, 9)
+	info = native.AppendUint16(info, 9)
+	info = native.AppendUint16(info, unix.IFLA_INFO_KIND)
+	info = append(info, "veth\x00\x00\x00\x00"...)
+	if got := kindOf(info); got != "veth" {
+		t.Errorf("%q", got)
+	}
+	for size := range info {
+		kindOf(info[:size]) // it is cut, which no kernel does
+	}
+	links, err := linksHere()
+	if err != nil || len(links) == 0 {
+		t.Errorf("%v, %v", links, err)
 	}
 }
