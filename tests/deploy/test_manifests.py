@@ -117,12 +117,13 @@ class Valid(unittest.TestCase):
     def test_values(self):
         spec = pod_spec(helm("conf.fastPass=charged", "conf.onError=continue",
                              "conf.egressRate=10000000", "args={--replace-bandwidth}",
-                             "port=9999", "seLinuxType=natra_t", "edits=lower",
+                             "port=9999", "seLinuxType=natra_t", "edits=lower", "podsFrom=kubelet",
                              "image.repository=r.example/natra",
                              f"image.digest=sha256:{64 * 'a'}"))
         agent = spec["containers"][0]
         for arg in ('--conf=fastPass="charged"', "--conf=egressRate=10000000",
-                    "--replace-bandwidth", "--listen=127.0.0.1:9999", "--edits=lower"):
+                    "--replace-bandwidth", "--listen=127.0.0.1:9999", "--edits=lower",
+                    "--kubelet-socket=/var/lib/kubelet/pods-api/pods-api.sock"):
             self.assertIn(arg, agent["args"])
         self.assertEqual(agent["livenessProbe"]["httpGet"]["port"], 9999)
         self.assertEqual(spec["securityContext"]["seLinuxOptions"]["type"], "natra_t")
@@ -221,6 +222,9 @@ class Obligations(unittest.TestCase):
             [(r["resources"], r["verbs"])
              for r in self.objects["ClusterRole", "natra-agent"]["rules"]],
             [(["pods"], ["watch"]), (["events"], ["create"])])
+        by_kubelet = objects(helm("podsFrom=kubelet"))
+        self.assertEqual([r["resources"] for r in by_kubelet[
+            "ClusterRole", "natra-agent"]["rules"]], [["events"]])
         without = objects(helm(*VARIANTS["no-live"]))
         self.assertFalse([k for k in without if "Role" in k[0]])
         spec = without["DaemonSet", "natra-agent"]["spec"]["template"]["spec"]

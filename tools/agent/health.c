@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "health.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 
 #include "../../src/util/escape.h"
+#include "loop.h"
 
 static const char *const names[PART_MAX] = {
 	[PART_INSTALL] = "install",
@@ -15,7 +17,10 @@ static const char *const names[PART_MAX] = {
 
 void health_init(struct health *health, struct log *log)
 {
-	*health = (struct health){.log = log};
+	*health = (struct health){
+		.log = log,
+		.unreadable_said = {.times = 20, .period_ms = 60000},
+	};
 }
 
 void health_expect(struct health *health, enum part part)
@@ -63,6 +68,25 @@ void health_note(struct health *health, enum part part, const char *format, ...)
 	(void)vsnprintf(health->parts[part].note,
 			sizeof(health->parts[part].note), format, args);
 	va_end(args);
+}
+
+void health_unreadable_event(struct health *health, const char *namespace,
+			     const char *pod, const char *why)
+{
+	struct log_words words = {0};
+	const uint64_t now_ms = clock_ms();
+
+	health->unreadable_events++;
+	health_note(health, PART_API, "%" PRIu64 " events could not be read",
+		    health->unreadable_events);
+	if (budget_wait_ms(&health->unreadable_said, now_ms))
+		return;
+	budget_take(&health->unreadable_said, now_ms);
+	log_add(&words, "namespace", namespace);
+	log_add(&words, "pod", pod);
+	log_add(&words, "error", why);
+	log_line(health->log, NATRA_LOG_ERROR,
+		 "an event of a pod cannot be read", &words);
 }
 
 bool health_is_ready(const struct health *health)

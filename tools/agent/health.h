@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "../common/log.h"
+#include "budget.h"
 
 enum part {
 	PART_INSTALL,  /* the plugin is installed and a list calls it */
@@ -30,6 +31,7 @@ struct health {
 	/* What of pods could not be read: events since the agent began, and files of libcni's
 	 * cache at the last look. */
 	uint64_t unreadable_events;
+	struct budget unreadable_said; /* ... in the log */
 	size_t unreadable_results;
 };
 
@@ -46,6 +48,10 @@ health_fail(struct health *health, enum part part, enum natra_log_level level,
  * not make the node unready. */
 __attribute__((format(printf, 3, 4))) void
 health_note(struct health *health, enum part part, const char *format, ...);
+
+/* Counts an event that cannot be read, and logs it unless there are many. */
+void health_unreadable_event(struct health *health, const char *namespace,
+			     const char *pod, const char *why);
 
 /* Returns whether a pod that starts now gets its limits. The API server is not
  * needed for that. */

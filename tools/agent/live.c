@@ -3,6 +3,7 @@
 
 #include "../common/text.h"
 #include "edits.h"
+#include "kubelet.h"
 #include "podwatch.h"
 #include "reporter.h"
 
@@ -11,7 +12,10 @@ struct live {
 	struct api api;
 	struct edits_queue edits;
 	struct reporter reporter;
+	/* One of these two watches pods. */
 	struct podwatch watch;
+	struct kubelet kubelet;
+	char *socket; /* the kubelet's; NULL: the API server is watched */
 };
 
 static void seen(void *arg, const struct podevent *event)
@@ -53,7 +57,10 @@ static int open_parts(struct live *live, struct workers *workers)
 		r = edits_open(&live->edits, workers);
 	if (r == 0)
 		r = reporter_open(&live->reporter);
-	return r < 0 ? r : podwatch_open(&live->watch);
+	if (r < 0)
+		return r;
+	return live->socket ? kubelet_open(&live->kubelet)
+			    : podwatch_open(&live->watch);
 }
 
 int live_open(struct live **ret, const struct live_options *options,
@@ -79,6 +86,17 @@ int live_open(struct live **ret, const struct live_options *options,
 	live->watch.seen = seen;
 	live->watch.unreadable = unreadable;
 	live->watch.arg = live;
+	live->kubelet = (struct kubelet){
+		.loop = workers->loop,
+		.health = health,
+		.seen = seen,
+		.unreadable = unreadable,
+		.arg = live,
+	};
+	if (options->kubelet_socket[0])
+		live->kubelet.path = live->socket =
+			text_format("%s%s", jobs->root ? jobs->root : "",
+				    options->kubelet_socket);
 	r = open_parts(live, workers);
 	if (r < 0)
 		live_close(live);
@@ -89,7 +107,9 @@ int live_open(struct live **ret, const struct live_options *options,
 
 void live_begin(struct live *live)
 {
-	if (live)
+	if (live && live->socket)
+		kubelet_begin(&live->kubelet);
+	else if (live)
 		podwatch_begin(&live->watch);
 }
 
@@ -106,8 +126,10 @@ void live_close(struct live *live)
 	if (!live)
 		return;
 	podwatch_close(&live->watch);
+	kubelet_close(&live->kubelet);
 	reporter_close(&live->reporter);
 	edits_close(&live->edits);
 	api_close(&live->api);
+	free(live->socket);
 	free(live);
 }

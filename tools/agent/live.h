@@ -10,6 +10,9 @@
 struct live_options {
 	const char *node; /* "": no live edits */
 	const char *url, *token_file, *ca_file;
+	/* That of the kubelet's pods API, below the host's root directory; "": the API
+	 * server says which pods there are. */
+	const char *kubelet_socket;
 	uint64_t
 		silence_ms; /* of the API server, after which it is asked anew */
 };

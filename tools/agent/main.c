@@ -277,7 +277,8 @@ static int follow_edits(struct agent *agent)
 		return start_failure(agent, r, "follow the pods of",
 				     o->live.node);
 	log_write(&agent->log, NATRA_LOG_INFO, "follows pods by %s",
-		  o->live.url);
+		  o->live.kubelet_socket[0] ? o->live.kubelet_socket
+					    : o->live.url);
 	/* The list that the installer finds may have another configuration. */
 	if (o->no_install)
 		live_begin(agent->live);

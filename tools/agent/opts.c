@@ -188,6 +188,12 @@ static const char *read_edits(struct options *o, const char *value)
 	return "is not any, lower or none";
 }
 
+static const char *read_kubelet_socket(struct options *o, const char *value)
+{
+	o->live.kubelet_socket = value;
+	return check_path(value);
+}
+
 static const char *parse_seconds(const char *value, uint64_t *ret_ms)
 {
 	uint64_t ns;
@@ -309,6 +315,9 @@ static const struct {
 	 read_token_file},
 	{"ca-file", "FILE", "the CA of its certificate (that of the pod)",
 	 read_ca_file},
+	{"kubelet-socket", "PATH",
+	 "ask the kubelet for pods there, not the API server",
+	 read_kubelet_socket},
 	{"silence", "TIME",
 	 "ask the API server anew if it sends nothing for this long (130s)",
 	 read_silence},
@@ -386,6 +395,7 @@ int options_read(struct options *ret, int argc, char **argv)
 			 .url = "",
 			 .token_file = ACCOUNT "/token",
 			 .ca_file = ACCOUNT "/ca.crt",
+			 .kubelet_socket = "",
 			 .silence_ms = 130000},
 	};
 	ret->install.conf = ret->conf;

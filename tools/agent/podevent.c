@@ -44,21 +44,6 @@ static enum podevent_type type_of(const char *name)
 	return name[0] ? PODEVENT_OTHER : PODEVENT_UNREADABLE;
 }
 
-/* Returns a copy of an annotation's value, or of the beginning of one that is too long to be
- * valid, which says so to whoever reads the error. */
-static cJSON *copy_value(const struct json_member *member)
-{
-	char shown[SHOWN_MAX + sizeof("...")];
-	cJSON *value = cJSON_ParseWithLength(member->value, member->len);
-	const char *text = json_text(value);
-
-	if (!text || strlen(text) <= VALUE_MAX)
-		return value;
-	(void)snprintf(shown, sizeof(shown), "%.*s...", SHOWN_MAX, text);
-	cJSON_Delete(value);
-	return cJSON_CreateString(shown);
-}
-
 /* Whether natra does not know the name, so that only the name of a group can need it. */
 static bool is_of_group(const char *name)
 {
@@ -66,38 +51,50 @@ static bool is_of_group(const char *name)
 }
 
 /* Whether the name of a group may have this value of an annotation that natra does not know. */
-static bool fits_group(const char *name, const cJSON *value)
+static bool fits_group(const char *name, const char *text)
 {
 	return strlen(name) <= NATRA_NAME_MAX &&
-	       (!json_text(value) ||
-		strlen(json_text(value)) <= NATRA_GROUP_NAME_MAX);
+	       (!text || strlen(text) <= NATRA_GROUP_NAME_MAX);
 }
 
-/* Returns an object of those annotations on which limits depend. A tenant may write 100 000
- * others, so they are read one by one. */
-static cJSON *read_annotations(const char *text)
+bool podevent_wants(const char *name)
 {
-	cJSON *kept = cJSON_CreateObject();
+	return name && wish_follows(name);
+}
+
+void podevent_annotate(struct podevent *event, const char *name, cJSON *value)
+{
+	char shown[SHOWN_MAX + sizeof("...")];
+	const char *text = json_text(value);
+
+	if (is_of_group(name) &&
+	    (++event->others > OTHERS_MAX || !fits_group(name, text))) {
+		cJSON_Delete(value);
+		return;
+	}
+	if (text && strlen(text) > VALUE_MAX) {
+		(void)snprintf(shown, sizeof(shown), "%.*s...", SHOWN_MAX,
+			       text);
+		cJSON_Delete(value);
+		value = cJSON_CreateString(shown);
+	}
+	cJSON_AddItemToObject(event->annotations, name, value);
+}
+
+/* A tenant may write 100 000 of them, so they are read one by one. */
+static void read_annotations(struct podevent *event, const char *text)
+{
 	struct json_member member;
-	int others = 0;
 
 	while (text && json_next(&text, &member)) {
 		cleanup_json cJSON *key =
 			cJSON_ParseWithLength(member.key, member.key_len);
-		const char *name = json_text(key);
-		cJSON *value;
 
-		if (!name || !wish_follows(name))
-			continue;
-		if (is_of_group(name) && ++others > OTHERS_MAX)
-			continue;
-		value = copy_value(&member);
-		if (is_of_group(name) && !fits_group(name, value))
-			cJSON_Delete(value);
-		else
-			cJSON_AddItemToObject(kept, name, value);
+		if (podevent_wants(json_text(key)))
+			podevent_annotate(event, json_text(key),
+					  cJSON_ParseWithLength(member.value,
+								member.len));
 	}
-	return kept;
 }
 
 static const char *find(const char *text, const char *key)
@@ -112,6 +109,28 @@ static cJSON *pick(const char *text, const char *const *keys)
 	return json_pick(text ? text : "", keys);
 }
 
+void podevent_init(struct podevent *ret)
+{
+	*ret = (struct podevent){
+		.meta = cJSON_CreateObject(),
+		.annotations = cJSON_CreateObject(),
+		.version = "",
+		.message = "",
+	};
+}
+
+void podevent_name(struct podevent *event)
+{
+	event->namespace = text_at(event->meta, "namespace");
+	event->name = text_at(event->meta, "name");
+	event->uid = text_at(event->meta, "uid");
+}
+
+bool podevent_has_names(const struct podevent *event)
+{
+	return event->uid[0] && event->name[0] && event->namespace[0];
+}
+
 static void fill(struct podevent *e, const char *line)
 {
 	static const char *const of_meta[] = {"resourceVersion", "namespace",
@@ -124,19 +143,18 @@ static void fill(struct podevent *e, const char *line)
 
 	e->json = pick(line, of_line);
 	e->status = pick(object, of_object);
+	cJSON_Delete(e->meta);
 	e->meta = pick(meta, of_meta);
+	podevent_name(e);
 	e->type = type_of(text_at(e->json, "type"));
 	e->message = text_at(e->status, "message");
 	e->version = text_at(e->meta, "resourceVersion");
-	e->namespace = text_at(e->meta, "namespace");
-	e->name = text_at(e->meta, "name");
-	e->uid = text_at(e->meta, "uid");
 	code = json_get_exact(e->status, "code");
 	if (e->type == PODEVENT_ERROR && cJSON_IsNumber(code) &&
 	    code->valueint == CODE_GONE)
 		e->type = PODEVENT_EXPIRED;
 	if (e->type == PODEVENT_PRESENT)
-		e->annotations = read_annotations(find(meta, "annotations"));
+		read_annotations(e, find(meta, "annotations"));
 }
 
 /* Returns whether what is needed of it was read. */
@@ -145,8 +163,7 @@ static bool is_complete(const struct podevent *e)
 	switch (e->type) {
 	case PODEVENT_PRESENT:
 	case PODEVENT_GONE:
-		return e->version[0] && e->uid[0] && e->name[0] &&
-		       e->namespace[0];
+		return e->version[0] && podevent_has_names(e);
 	case PODEVENT_BOOKMARK:
 	case PODEVENT_OTHER:
 		return e->version[0];
@@ -159,7 +176,7 @@ void podevent_read(struct podevent *ret, const char *line)
 {
 	size_t at;
 
-	*ret = (struct podevent){.type = PODEVENT_GARBAGE};
+	podevent_init(ret);
 	fill(ret, line);
 	if (!json_check(line, strlen(line), &at))
 		ret->type = PODEVENT_GARBAGE;

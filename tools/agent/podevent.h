@@ -3,6 +3,7 @@
 #ifndef NATRA_AGENT_PODEVENT_H
 #define NATRA_AGENT_PODEVENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <cjson/cJSON.h>
@@ -26,12 +27,22 @@ struct podevent {
 	const char *version; /* the resourceVersion */
 	const char *namespace, *name, *uid;
 	cJSON *annotations; /* of a pod that is present: those on which limits depend */
+	int others; /* annotations that natra does not know, of which it has a few */
 	const char *message;
 };
 
 /* Reads a line, of which the end may be missing. podevent_free is always needed. */
 void podevent_read(struct podevent *ret, const char *line);
 void podevent_free(struct podevent *event);
+
+bool podevent_has_names(const struct podevent *event);
+
+/* What a reader of another form needs: an empty event; whether an annotation matters, which
+ * then takes over the value; and the names, once they are in `meta`. */
+void podevent_init(struct podevent *ret);
+bool podevent_wants(const char *name);
+void podevent_annotate(struct podevent *event, const char *name, cJSON *value);
+void podevent_name(struct podevent *event);
 
 /* Returns a hash of the text. */
 uint64_t podevent_hash(const char *text);

@@ -63,32 +63,12 @@ static bool take_version(struct podwatch *w, const char *version)
 	return true;
 }
 
-/* Says which event cannot be read; of many at once the rest is only counted. */
-static void say_unreadable(struct podwatch *w, const struct podevent *event,
-			   const char *why)
-{
-	struct log_words words = {0};
-	const uint64_t now_ms = clock_ms();
-
-	w->health->unreadable_events++;
-	health_note(w->health, PART_API, "%" PRIu64 " events could not be read",
-		    w->health->unreadable_events);
-	if (budget_wait_ms(&w->said, now_ms))
-		return;
-	budget_take(&w->said, now_ms);
-	log_add(&words, "namespace", event->namespace);
-	log_add(&words, "pod", event->name);
-	log_add(&words, "error", why);
-	log_line(w->log, NATRA_LOG_ERROR,
-		 "an event of the API server cannot be read", &words);
-}
-
 /* Goes on behind an event that cannot be read. */
 static int skip(struct podwatch *w, const struct podevent *event,
 		const char *why)
 {
-	say_unreadable(w, event, why);
-	if (event->uid[0] && event->name[0] && event->namespace[0])
+	health_unreadable_event(w->health, event->namespace, event->name, why);
+	if (podevent_has_names(event))
 		w->unreadable(w->arg, event, why);
 	/* What is torn, perhaps by what lies between, may come whole the next time. */
 	if (event->type == PODEVENT_GARBAGE && !w->lines.is_cut &&
@@ -282,7 +262,6 @@ int podwatch_open(struct podwatch *w)
 		r = timer_open(&w->resync, w->api->loop, begin_anew, w);
 	if (r < 0)
 		return r;
-	w->said = (struct budget){.times = 20, .period_ms = 60000};
 	w->request.data = data;
 	w->request.done = done;
 	w->request.arg = w;

@@ -14,7 +14,6 @@
 
 #include "api.h"
 #include "backoff.h"
-#include "budget.h"
 #include "health.h"
 #include "lines.h"
 #include "podevent.h"
@@ -42,7 +41,6 @@ struct podwatch {
 	bool is_torn; /* bytes of an event were missing, so that `resync` is set */
 	struct timer resync;
 	struct backoff resyncs;
-	struct budget said; /* events in the log that could not be read */
 	char version[PODWATCH_VERSION_MAX]; /* "": begin anew */
 	/* The server has refused to begin with bookmarks: it needs an etcd that reports
 	 * its progress for the two together. */
