@@ -204,10 +204,22 @@ static void begin_answer(struct http_connection *c)
 		write_out(c);
 }
 
+/* Returns the empty line behind the headers; NULL if there is none yet. What comes with it or
+ * later does not matter. */
+static char *end_of_head(char *text)
+{
+	char *line = strchr(text, '\n');
+
+	while (line && line[1 + (line[1] == '\r')] != '\n')
+		line = strchr(line + 1, '\n');
+	return line ? line + 1 : NULL;
+}
+
 static void read_in(struct http_connection *c)
 {
 	size_t room = sizeof(c->in) - 1 - c->in_len;
 	ssize_t n = recv(c->source.fd, c->in + c->in_len, room, 0);
+	char *end;
 
 	if (n < 0 && errno == EAGAIN)
 		return;
@@ -217,13 +229,15 @@ static void read_in(struct http_connection *c)
 	}
 	c->in_len += (size_t)n;
 	c->in[c->in_len] = '\0';
-	if (strlen(c->in) != c->in_len) {
-		compose(c, 400, NULL, NULL, 0);
-	} else if (strstr(c->in, "\r\n\r\n") || strstr(c->in, "\n\n")) {
+	end = end_of_head(c->in);
+	if (end) {
 		char *headers = strchr(c->in, '\n');
 
+		*end = '\0';
 		c->in[strcspn(c->in, "\r\n")] = '\0';
 		understand(c, c->in, headers + 1);
+	} else if (strlen(c->in) != c->in_len) {
+		compose(c, 400, NULL, NULL, 0);
 	} else if (c->in_len == sizeof(c->in) - 1) {
 		compose(c, 431, NULL, NULL, 0);
 	} else {
