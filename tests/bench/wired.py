@@ -261,7 +261,7 @@ def figures(moved, span, cpu, again, cap=None):
 
 def run(_, cell_, lim=None):
     return apart(measure, cell_.workload, cell_.limiter, dict(cell_.params),
-                 lim.skew if lim else 1), {}
+                 lim.skew if lim else 1)
 
 
 def text(values):
