@@ -6,6 +6,7 @@
   flows      one elephant cut into many small flows
   net-admin  a pod that undoes its own interface's configuration
   sibling    a pod that makes another interface beside its own
+  ifb        a pod that sends through an ifb
   bypass     packet and XDP sockets that go around the pod's hooks
   ethertypes frames that are not IP
   link       what a link depends on, each kind of it under the threshold
@@ -26,7 +27,8 @@ from pathlib import Path
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from commands import bpftool, sh
-from frames import Sender, Taken, eth, ext6, frag6, ip4, ip6, udp
+from evasion_frames import (ARRIVE_AS, BODY, HEADERS, LINK, MANY, TYPE_MANY, TYPES)
+from frames import Sender, Taken, eth, ip4, udp
 from isolation import BPFFS
 from limiters import Natra, bits, total
 from meter import ETH_IPV4_UDP, Meter, wire_rates
@@ -43,66 +45,8 @@ OFFERED = 100e6
 # The packets that natra does not stop must be seen to pass, or the README is wrong.
 PAST = 2
 WAYS = "in", "out"
-# A tag is taken off on the way, so a frame with two arrives as one of a tag.
-ARRIVE_AS = (0x800, 0x86dd, 0x8100, 0x88a8, 0x806, 0x8809, 0x888e, 0x88cc, 4)
 ETH_P_ALL = 3
 HASH_KEY_BYTES = 88
-BODY = bytes(1200)
-
-
-def vlan(type_, number):
-    return type_, number & 0xfff
-
-
-# Each makes a frame from a random number of 32 bits.
-HEADERS = {
-        "IPv4 options": lambda n: eth(0x800, ip4(
-                17, udp(BODY), 0, struct.pack("!BBHI", 0x44, 8, n & 0xffff, n))),
-        "IPv4 fragments, first": lambda n: eth(0x800, ip4(
-                17, udp(BODY), 0x2000, ident=n & 0xffff)),
-        "IPv4 fragments, others": lambda n: eth(0x800, ip4(
-                17, BODY, 100 + n % 1000, ident=n & 0xffff)),
-        "IPv6 extension headers": lambda n: eth(0x86dd, ip6(
-                60, ext6(60, 4) * (n % 4) + ext6(17, 4) + udp(BODY))),
-        "IPv6 with too many extension headers": lambda n: eth(0x86dd, ip6(
-                60, ext6(60, 4) * (5 + n % 4) + ext6(17, 4) +
-                struct.pack("!I", n) + BODY)),
-        "IPv6 fragments": lambda n: eth(0x86dd, ip6(
-                44, frag6(17, n % 1000, 1)[:4] + struct.pack("!I", n) + BODY)),
-        "IPv6 flow labels": lambda n: relabel(n),
-        "VLAN ids": lambda n: eth(0x800, ip4(17, udp(BODY)), vlan(0x8100, n)),
-        "VLAN in VLAN": lambda n: eth(0x800, ip4(17, udp(BODY)),
-                                      vlan(0x88a8, n), vlan(0x8100, n >> 12)),
-        # natra looks behind two, and the kernel takes one off on the way in.
-        "four VLAN tags": lambda n: eth(
-                0x800, ip4(17, struct.pack("!I", n) + BODY), vlan(0x88a8, n),
-                vlan(0x8100, n >> 12), vlan(0x8100, n >> 20), vlan(0x8100, n >> 8)),
-        "ICMP echo ids": lambda n: eth(0x800, ip4(
-                1, struct.pack("!BBHI", 8, 0, 0, n) + BODY)),
-        "ICMPv6 echo ids": lambda n: eth(0x86dd, ip6(
-                58, struct.pack("!BBHI", 128, 0, 0, n) + BODY)),
-        "GRE keys": lambda n: eth(0x800, ip4(
-                47, struct.pack("!HHI", 0x2000, 0x800, n) + BODY)),
-        "ESP, SPI": lambda n: eth(0x800, ip4(
-                50, struct.pack("!II", n, n) + BODY)),
-        "IP in IP": lambda n: eth(0x800, ip4(
-                4, ip4(17, struct.pack("!I", n) + BODY))),
-        "IPv4 header of 4 to 16 bytes": lambda n: malformed(0x40 | 1 + n % 4, n),
-        "IP version neither 4 nor 6": lambda n: malformed((n % 16 | 8) << 4, n),
-        "tiny, 60 bytes": lambda n: eth(0x800, ip4(17, udp(bytes(18)))),
-}
-
-
-def relabel(n):
-    frame = bytearray(eth(0x86dd, ip6(17, udp(BODY))))
-    frame[14:18] = struct.pack("!I", 6 << 28 | n & 0xfffff)
-    return bytes(frame)
-
-
-def malformed(first, n):
-    return eth(0x800, bytes([first]) + struct.pack("!III", n, n, n) + BODY)
-
-
 def seconds_of(send, seconds, offered=OFFERED):
     """Send for a time and return the bytes per second that were offered."""
     begin = now = time.monotonic()
@@ -405,6 +349,34 @@ def sibling(rep, a):
         natra.detach()
 
 
+def ifb(rep, a):
+    """Test a pod that sends through an ifb: with CAP_NET_ADMIN its packets get a flag
+    there with which the host side of a veth leaves out its hooks, once. An action that
+    sees them again on the way out would take it off."""
+    for mode in Natra.modes():
+        with Rig() as r:
+            lim = Natra(r.pod, "--attach-mode", mode, "--fast-pass", "charged")
+            lim.attach(None, CAP)
+            # A pod can do this, but not load the modules by their names.
+            for module in ("ifb", "cls_u32", "act_mirred", "act_skbedit"):
+                sh("modprobe", module, check=False)
+            r.pod.run("ip", "link", "add", "ifb0", "up", "type", "ifb")
+            r.pod.run("tc", "qdisc", "add", "dev", "eth0", "clsact", check=False)
+            try:
+                r.pod.run("tc", "filter", "add", "dev", "eth0", "egress", "prio", "5",
+                          "protocol", "all", "u32", "match", "mark", "0", "0xffffffff",
+                          "action", "skbedit", "mark", "1", "pipe", "action", "mirred",
+                          "egress", "redirect", "dev", "ifb0")
+            except RuntimeError as e:
+                return rep.shown("ifb", f"this kernel lacks what it needs: {e}")
+            rep.measure(mode, through_ifb, r, rep, a, mode)
+
+
+def through_ifb(r, rep, a, mode):
+    verdict(rep, a, mode, "out", "through an ifb",
+            *datagrams(r, a, r.pod, ways=["out"])["out"], past=mode.endswith("hostside"))
+
+
 def bypass(rep, a):
     """Test what a pod can do with CAP_NET_RAW, which most runtimes give."""
     with Rig() as r:
@@ -445,12 +417,6 @@ def routed(r):
     return macs + eth(0x800, ip4(17, udp(BODY), src=src, dst=dst))[len(macs):]
 
 
-# The types are one for local experiments, MPLS, and a session of PPPoE.
-TYPES = (0x88b5, 0x8847, 0x8864)
-# So many that none has the threshold of a heavy flow.
-TYPE_MANY, MANY = range(0x9000, 0x9100), "256 EtherTypes"
-
-
 def ethertypes(rep, a):
     first = Natra.modes()[0]
 
@@ -467,15 +433,6 @@ def ethertypes(rep, a):
           past=[MANY] if a.fast_pass == "free" else [])
 
 
-def discovery(type_):
-    frame = bytearray(eth(0x86dd, ip6(58, struct.pack("!BBHI", type_, 0, 0, 0) + bytes(12))))
-    frame[21] = 255                     # the hop limit
-    return bytes(frame)
-
-
-# ARP, LACP, IEEE 802.1X, LLDP, LLC, and solicitations of routers and neighbours.
-LINK = (*(eth(type_, bytes(60)) for type_ in (0x806, 0x8809, 0x888e, 0x88cc, 60)),
-        discovery(133), discovery(135))
 LINK_OFFERED = 2e6                      # each kind is far under the threshold
 # 64 of these frames, of 74 bytes, in a window of 2^30 ns.
 LINK_ALLOWED = 64 * 74 * 8 / 1.0737
@@ -582,7 +539,7 @@ def priority(rep, a):
 
 def main(rep, a):
     parts = {"headers": headers, "flows": flows, "net-admin": net_admin,
-             "sibling": sibling, "bypass": bypass, "ethertypes": ethertypes,
+             "sibling": sibling, "ifb": ifb, "bypass": bypass, "ethertypes": ethertypes,
              "link": link, "segments": segments, "priority": priority}
     a.passed = {}
     for name in a.part or parts:
