@@ -206,7 +206,7 @@ static __always_inline bool is_felt(const struct __sk_buff *skb)
 
 /*
  * Returns for how long a mouse that is charged may wait. Mice are charged when they
- * come, so the bucket is ahead by what they wait. What exceeds the bound of the
+ * come, so the bucket is ahead by what they wait. A wait that exceeds the bound of the
  * overdraft delays elephants, and not by so much that forwarded ones are dropped.
  */
 static __always_inline __u64 mouse_limit(const struct __sk_buff *skb,

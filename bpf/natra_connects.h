@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
  * How long it takes until a connection is accepted: from the SYN in one direction to
- * the SYN-ACK in the other one. What is between the two is told apart from the
- * limit that way, without a table of all connections.
+ * the SYN-ACK in the other one. A slow network or a slow pod is told apart from
+ * the limit that way, without a table of all connections.
  *
  * An attachment has a small set-associative table of the SYNs that wait for an
  * answer, which the programs of both directions share. A SYN that comes again keeps

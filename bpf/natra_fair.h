@@ -104,8 +104,8 @@
 #define NATRA_FAIR_GROW_SHIFT        2
 #define NATRA_FAIR_SHRINK_SHIFT      5
 #define NATRA_FAIR_SHRINK_LONG_SHIFT 2
-/* The time since the last correction counts for this many units at most. What the
- * overdraft was when all fell silent says nothing about the time since. */
+/* The time since the last correction counts for this many units at most. The
+ * overdraft that was left when all fell silent says nothing about the time since. */
 #define NATRA_FAIR_SILENT_UNITS      2
 /*
  * All of these changes are scaled by 16 / (16 + K). A flow's next packet shows the

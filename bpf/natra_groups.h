@@ -213,7 +213,7 @@ natra_inline void natra_group_charge(struct natra_group *group,
 
 /*
  * Returns the turn of a policed packet as a time on the scale of all groups: where its
- * burst is of NATRA_GROUP_SCALE_NS. Of a turn to come this is the turn itself.
+ * burst is of NATRA_GROUP_SCALE_NS. A turn that is still to come stays the same there.
  */
 natra_inline __u64 natra_group_to_scale(const struct natra_group_limits *limits,
 					__u64 now_ns, __u64 turn_ns)

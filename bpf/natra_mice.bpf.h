@@ -50,8 +50,8 @@ natra_global __u64 take_global(__u64 *tat_ns, __u64 now_ns, __u64 burst_ns,
  * last part of the bucket, out of which they live. Neither time goes back, unless
  * CPUs race, so the packets of a mouse that is held keep their order. There are
  * two exceptions. A tiny packet does not wait while the debt of tiny ones is within
- * reserve_ns, and may overtake a longer one of its flow. And when the mouse becomes
- * heavy, its clock is 0, so its first turns may come before the departure of what
+ * reserve_ns, and may overtake a longer one of its flow. A mouse that becomes heavy
+ * begins with a clock of 0, so its first turns may come before the departure of what
  * is held.
  */
 static __always_inline __u64 natra_mouse_over_share(

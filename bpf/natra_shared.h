@@ -117,9 +117,9 @@ struct natra_tuple {
 /* What the parser finds, and its buffer. */
 struct natra_parsed_packet {
 	struct natra_tuple tuple;
-	/* Of each segment: layers 2 to 4, as far as they are known. */
+	/* The headers that each segment has: layers 2 to 4, as far as they are known. */
 	__u32 header_len;
-	__u16 jumbo_len;  /* of what is in none of them */
+	__u16 jumbo_len;  /* of the header that no segment has */
 	__u8 hop_limit;   /* of IPv6 */
 	__u8 later_piece; /* a fragment that is not the first */
 	__u32 raw[5];
@@ -179,7 +179,7 @@ struct natra_limits {
 	__u32 pass;        /* enum natra_pass */
 	__u32 fair_shift;  /* unit of time of natra_fair.h: 2^fair_shift ns */
 	__u64 has_gates;   /* one of these two has a rate */
-	/* As rates of bytes, with a packet or a connection in place of a byte. */
+	/* These are like rates of bytes: a packet or a connection counts as a byte does. */
 	struct natra_rate packets;
 	struct natra_rate connections;
 	struct natra_membership member;
@@ -223,8 +223,8 @@ struct natra_flow_entry {
 struct natra_subnet {
 	__u32 prefix_bits; /* NATRA_SUBNET_VERSION_BITS and what the block has */
 	__u32 version;     /* 4 or 6, or NATRA_SUBNET_DSCP */
-	/* Network byte order, IPv4 in the first word. Of a DSCP, the first word is
-	 * its number. */
+	/* An address in network byte order, IPv4 in the first word; or the number of a
+	 * DSCP, in the first word. */
 	__u32 addr[4];
 };
 
