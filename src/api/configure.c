@@ -138,8 +138,8 @@ static int refuse_gone(struct natra *n, const struct pin_gen *gen)
 }
 
 /* Merges the lists that a policy has with those on record, which stay in place of those
- * that it has not. Of these it may have the numbers: they may be from before another
- * process has changed the lists. */
+ * that it has not. The policy may say how long the latter are, and be wrong: another
+ * process may have changed them since. */
 static int merge_lists(struct natra *n, const struct subnets *given,
 		       const struct subnets *pinned, struct natra_policy *p,
 		       struct subnets *ret_merged)
@@ -295,8 +295,8 @@ static int compare(struct natra *n, const struct pin_gen *gen,
 	return 0;
 }
 
-/* What differs from the policy is told even if the check has failed for something else
- * with `r`: the caller can set it. */
+/* Says that the limits differ from the policy, which the caller can set, even if the check
+ * has failed with `r` for something else. */
 static int compare_after(struct natra *n, int r, const struct pin_gen *gen,
 			 struct natra_policy *want, const struct subnets *given)
 {

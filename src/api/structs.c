@@ -16,7 +16,7 @@ static_assert(sizeof(struct natra_direction_stats) == 320, "it has room");
 static_assert(sizeof(struct natra_connect_stats) == 384, "it has room");
 #endif
 
-/* No struct will be longer. What a caller forgot to initialise mostly is. */
+/* No struct will be longer. A size that a caller forgot to initialise mostly is. */
 #define LONGEST 16384
 
 static int read_size(struct natra *n, const char *name, const void *from,
@@ -76,7 +76,7 @@ int struct_out_check(struct natra *n, const char *name, const void *to,
 	return read_size(n, name, to, first, &size);
 }
 
-/* What an older version has as room can hold options of the caller's version. */
+/* The bytes that this version reserves can hold options of a newer caller. */
 static int check_room(struct natra *n, const char *name, const uint64_t *room,
 		      size_t size)
 {

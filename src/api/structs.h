@@ -43,8 +43,8 @@ int policy_in(struct natra *n, const struct natra_policy *policy,
 	      struct natra_group_info *ret_automatic,
 	      struct subnets *ret_subnets);
 
-/* Copies a struct to the caller, as much of it as the caller has room for. What only a
- * newer caller has is not written: the caller's NATRA_INIT has made it 0. */
+/* Copies a struct to the caller, as much of it as the caller has room for. Members
+ * that only a newer caller has are not written: the caller's NATRA_INIT made them 0. */
 int struct_out(struct natra *n, const char *name, void *to, const void *from,
 	       size_t first, size_t size);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What waits in upstream's limits leaves before they are removed. Removing a
+ * Lets packets that wait in upstream's limits leave before these are removed. Removing a
  * queue drops all that a TCP sender has on the way: nothing is acknowledged any
  * more, and the sender's timeout is as long as the queue was, several seconds.
  *

@@ -423,8 +423,8 @@ static int try_modes(struct natra *n, const struct pin_dir *dir,
 			hook_tcx_supported(n) != 0;
 	}
 	/* The error of the mode that would have been best says more than that
-	 * of the last one. But that the kernel has no TCX does not explain why
-	 * clsact is impossible. */
+	 * of the last one, unless it only says that the kernel has no TCX, which
+	 * does not explain why clsact is impossible. */
 	restore_error(&best);
 	return r;
 }

@@ -272,7 +272,7 @@ static int go_to(const struct netns_index *index, const struct netns_id *id)
 	int r;
 
 	/* None of the index's paths leads there any more: their processes have
-	 * ended. But a child of theirs, started since, may still run there. */
+	 * ended, but a child of theirs, started since, may still run there. */
 	if (fd == -ENOENT && first_place(index, id->inode))
 		fd = scan_all(id);
 	if (fd < 0)

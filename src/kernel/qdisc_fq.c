@@ -63,9 +63,9 @@ int qdisc_fq_present(struct natra *n, struct netlink *nl, uint32_t ifindex,
 /*
  * Returns -EBUSY if the interface will get the qdisc mq. An interface that has
  * never been up has no root qdisc yet. When it comes up, the kernel gives mq to
- * a device with several transmit queues. Of a pod's interfaces only physical
- * ones and virtual functions (which have no kind) and tun are such devices: a
- * veth or macvlan may count several queues, but gets noqueue.
+ * a device with several transmit queues. Such devices are physical
+ * ones and virtual functions, which have no kind, and tun. A veth or macvlan may
+ * count several queues, but gets noqueue.
  */
 static int refuse_future_mq(struct natra *n, struct netlink *nl,
 			    uint32_t ifindex)

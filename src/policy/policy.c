@@ -21,8 +21,8 @@ __extension__ typedef unsigned __int128 u128;
 #define NS_PER_MS      1000000ULL
 /*
  * These bound what fq may hold of a pod. A longer queue takes memory and makes no
- * sender faster. But on a fast link it has to last for a round trip, and on a slow link
- * a packet has to leave before its receiver gives up.
+ * sender faster. On a fast link it has to last for a round trip, and on a slow link a
+ * packet has to leave before its receiver gives up.
  */
 #define QUEUE_BYTES    4000000
 #define MIN_HORIZON_NS (NS_PER_SEC / 10)

@@ -484,9 +484,9 @@ static int has_abi(void *arg, const char *path)
 }
 
 /*
- * Removes an engine of another ABI, which the caller has locked. Which of its
- * slots are taken is in records whose layout this natra does not know, so the
- * engine goes as a whole, when no record of that ABI is left. That is safe:
+ * Removes an engine of another ABI, which the caller has locked. The records that
+ * say which of its slots are taken have a layout that this natra does not know, so
+ * the engine goes as a whole, when no record of that ABI is left. That is safe:
  * every natra pins an attachment's record first, then locks the engine, and
  * takes a slot under that lock. A process that has a slot therefore has a
  * record, which is found here. A process that has pinned its record after this

@@ -244,7 +244,8 @@ struct listing {
 	struct groups_members *list;
 };
 
-/* Of another ABI it would be in the groups of that. */
+/* Returns whether the attachment may be in a group of this ABI: a record that cannot be
+ * read does not say. */
 static bool may_be_member(const struct pin_gen *gen)
 {
 	return gen->record_fd >= 0 &&

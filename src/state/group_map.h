@@ -103,8 +103,8 @@ int groups_check_floors(struct natra *n, const struct groups *groups,
 void groups_left(struct natra *n, const struct record *before, uint32_t number);
 
 /* Removes the automatic groups that have no member and are no parent, and the map if there
- * is neither a group nor an engine. What cannot be removed, which is logged, stays until
- * the next sweep. */
+ * is neither a group nor an engine. If one cannot be removed, this is logged, and it stays
+ * until the next sweep. */
 void groups_sweep(struct natra *n);
 
 #endif

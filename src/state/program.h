@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a stub tells its program, which can do all of this. */
+/* The work that a stub asks of its program, which can do all of this. */
 enum stub_kind {
 	STUB_RX,  /* polices where an interface receives */
 	STUB_TX,  /* polices where it sends */

@@ -21,7 +21,7 @@
 
 #define RECORD_REASON_MAX 256
 
-/* What a pinned value is to this build. */
+/* How much of a pinned value this build can read. */
 enum record_kind {
 	RECORD_NONE,    /* it is no record */
 	RECORD_FOREIGN, /* only its prefix can be read */
