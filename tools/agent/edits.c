@@ -119,7 +119,7 @@ static void say(struct edits_queue *q, const struct edit *edit,
 	const bool is_new = (result->is_failed && !edit->has_failed) ||
 			    (result->is_held && !edit->was_held);
 
-	/* What lasts is reported once. */
+	/* A failure that lasts is reported once. */
 	if (!result->is_bad && !is_new)
 		return;
 	log_add(&words, "namespace", edit->namespace);

@@ -72,8 +72,8 @@ static int compare_classes(const struct seat *seat,
 	    (r == -EBADE && (code == NATRA_CODE_CLASSES_DIFFER ||
 			     code == NATRA_CODE_LIMITS_DIFFER)))
 		return DIFFERS;
-	/* What else differs in the kernel is not mended by writing limits again, and
-	 * while another process drains a queue it must not be. */
+	/* Writing the limits again mends no other difference in the kernel, and one that
+	 * another process makes to drain a queue must stay. */
 	return r == -EBADE ? SAME : r;
 }
 

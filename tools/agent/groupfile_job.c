@@ -145,8 +145,8 @@ static void remove_others(struct natra *n, const cJSON *file,
 	}
 }
 
-/* Makes the groups what the file says. What is refused at first may fit once the others
- * are changed or gone: a parent's lower rate, or a floor in place of another one. */
+/* Makes the groups what the file says. A change that is refused at first may fit once the
+ * others are changed or gone: a parent's lower rate, or a floor in place of another one. */
 static void apply(struct natra *n, const cJSON *file,
 		  const struct group_names *before,
 		  struct groupfile_report *report)

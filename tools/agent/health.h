@@ -28,8 +28,8 @@ struct health {
 	} parts[PART_MAX];
 	uint64_t refused_edits; /* since the start */
 	uint64_t failed_pods;   /* of the last look at all of them */
-	/* What of pods could not be read: events since the agent began, and files of libcni's
-	 * cache at the last look. */
+	/* Events of pods that could not be read since the agent began, and files of libcni's
+	 * cache that could not at the last look. */
 	uint64_t unreadable_events;
 	struct budget unreadable_said; /* ... in the log */
 	size_t unreadable_results;

@@ -49,7 +49,7 @@ static bool is_lower(const struct policy_field *field,
 		return !value;
 	if (policy_field_is_of_group(field))
 		return wanted < value;
-	/* A burst, or the ceiling of small flows. What a 0 stands for follows the rate. */
+	/* A burst, or the ceiling of small flows. 0 stands for a value that follows the rate. */
 	return (field->unit == POLICY_BURST || field->unit == POLICY_RATE) &&
 	       wanted && wanted < value;
 }
@@ -200,8 +200,8 @@ static bool lower_class(struct natra_class *has, const struct natra_policy *p,
 	return false;
 }
 
-/* What is in a class is not charged to the pod's own rate, and what is in none is: so the
- * classes stay, and their rates may be lowered. */
+/* Keeps the classes, because a peer that leaves a class is charged to the pod's own rate and
+ * one that enters it no more; their rates may be lowered. */
 static void hold_classes(struct held *held, const struct seat *seat,
 			 bool may_lower, struct wish *wish,
 			 const struct note *note)

@@ -6,10 +6,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* As much as the plugin reads. The API server takes no object over 1.5 MiB, in which Go's
+/* The plugin reads as much. The API server takes no object over 1.5 MiB, in which Go's
  * JSON writes some characters in six bytes. */
 #define LINES_MAX  (16 * 1024 * 1024)
-/* What is left of a longer one; where it begins, an event names its pod. */
+/* As much is kept of a longer line, whose beginning names the event's pod. */
 #define LINES_HEAD 65536
 
 struct lines {
@@ -18,8 +18,8 @@ struct lines {
 	bool is_cut; /* the line is too long */
 };
 
-/* Receives a line without its end, with a terminator, which it may change; of a line for
- * which `is_cut` is set, the beginning. What it returns ends the walk if it is not 0. */
+/* Receives a line without its end, with a terminator, which it may change; if `is_cut` is
+ * set, only its beginning. A result other than 0 ends the walk. */
 typedef int (*lines_fn)(void *arg, char *line);
 
 /* Adds bytes and calls fn for each line that is complete. Returns 0 or what fn

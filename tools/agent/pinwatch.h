@@ -24,7 +24,7 @@ struct pinwatch {
 	int next_fd;  /* the one in which the pods are looked at now */
 };
 
-/* The members log, bpffs, lost and arg are set by the caller. What cannot be watched is
+/* The members log, bpffs, lost and arg are set by the caller. A failure to watch is
  * logged. */
 void pinwatch_open(struct pinwatch *p, struct loop *loop);
 /* Is called before and after the running pods are looked at; `are_limited` says whether

@@ -24,7 +24,7 @@ struct pluginlog {
 };
 
 /* Follows the file that natra's configuration `conf` names, below the directory
- * `root`, which may be NULL. What is in the file already is left out. Returns 0 or
+ * `root`, which may be NULL. Lines that are in the file already are left out. Returns 0 or
  * -errno. */
 int pluginlog_open(struct pluginlog *p, const char *root, cJSON *conf,
 		   struct loop *loop);

@@ -70,7 +70,7 @@ static int skip(struct podwatch *w, const struct podevent *event,
 	health_unreadable_event(w->health, event->namespace, event->name, why);
 	if (podevent_has_names(event))
 		w->unreadable(w->arg, event, why);
-	/* What is torn, perhaps by what lies between, may come whole the next time. */
+	/* A line that is torn, perhaps by a proxy, may come whole the next time. */
 	if (event->type == PODEVENT_GARBAGE && !w->lines.is_cut &&
 	    !w->is_torn) {
 		w->is_torn = true;

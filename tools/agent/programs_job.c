@@ -103,8 +103,8 @@ static int attach_once(const struct preload *p,
 	return natra_preload(p->n, &target, &with, ret_info);
 }
 
-/* Returns the configuration's policy. Which group it is in does not matter to a program, and
- * none is entered. */
+/* Returns the configuration's policy. Its group is left out, because it does not matter
+ * to a program. */
 static struct natra_policy base_of(const struct preload *p)
 {
 	struct natra_policy policy = p->settings->policy, own = {0};

@@ -75,8 +75,8 @@ static bool is_for_later(const struct seat *seat,
 	return left->waiting_ms && !seat->may_drain && covers(policy, left);
 }
 
-/* Removes upstream's limits beside natra's. What waits in them passes first, while they
- * alone hold. */
+/* Removes upstream's limits beside natra's. Packets that wait in them leave before, while
+ * they alone hold. */
 static int take_away(const struct seat *seat, const struct natra_target *target,
 		     const struct natra_policy *policy,
 		     const struct natra_leftovers *left, enum seat_change *ret)

@@ -29,7 +29,7 @@ struct workers {
 struct work {
 	struct workers *workers;
 	/* Runs in the child: it writes to work->report, which both processes
-	 * share. What else it changes is lost. */
+	 * share. All other changes to memory are lost. */
 	void (*run)(void *arg);
 	/* Runs in the agent when the child has ended. */
 	void (*done)(void *arg, enum work_end end);

@@ -16,7 +16,7 @@
 
 #define LOCK_TRIES    100
 #define LOCK_PAUSE_NS 100000000
-/* As much as the plugin reads: results have all annotations of a pod, twice. */
+/* The plugin reads as much. A result has all annotations of a pod, twice. */
 #define TEXT_MAX      (16 * 1024 * 1024)
 #define CHUNK         65536
 

@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-/* What the process writes to the descriptor `fd` then; before this call it is "out of
- * memory" to standard error. `last_words` must stay. From here on cJSON allocates in this
+/* Sets what the process writes, and to which descriptor, when memory runs out; before this
+ * call it is "out of memory" to standard error. `last_words` must stay. From here on cJSON allocates in this
  * way, too, so that no caller has to check whether an addition failed. */
 void memory_init(int fd, const char *last_words);
 

@@ -77,8 +77,8 @@ static bool separates(char c)
 	return c && c != '{' && c != '}' && !strchr(NAMESPACE_CHARS, c);
 }
 
-/* The namespace ends, or begins, at the first, or last, character that no namespace has. What
- * is on the other side of it is the same for all pods. */
+/* The namespace ends, or begins, at the first, or last, character that no namespace has. The
+ * text beyond it is the same for all pods. */
 bool template_keeps_apart(const char *name)
 {
 	static const char namespace[] = "{namespace}";

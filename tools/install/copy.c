@@ -81,8 +81,8 @@ static bool find_guests(const cJSON *present, const cJSON *wanted,
 		} else {
 			is_same = false;
 		}
-		/* What follows natra's element where that is the last one is nothing
-		 * that the original once had. */
+		/* Where natra's element is to be the last one, the original never had
+		 * an element that follows it. */
 		if (element_has_type(plugin, PLUGIN_NAME))
 			is_behind = element_has_type(
 				cJSON_GetArrayItem(

@@ -110,9 +110,9 @@ static bool is_ascii(const char *text)
 	return !*text;
 }
 
-/* Of a key that is there twice, in whatever letter case, other readers take another one,
- * and so does libcni in a list and in a .conf. Go also takes letters beyond ASCII for the
- * same. */
+/* Finds a key that is there twice, in whatever letter case: readers do not agree on which
+ * counts, not even libcni in a list and in a .conf. Go also takes letters beyond ASCII for
+ * the same. */
 static char *find_wrong(const cJSON *object, const struct member *members)
 {
 	const cJSON *item;

@@ -45,8 +45,8 @@ static bool is_bin_dir(const struct install *i, const struct dir *dir)
 	return false;
 }
 
-/* Of a platform that was not asked for by name, the runtime's own configuration knows
- * more. */
+/* Returns where the lists are. The runtime's own configuration knows it better than a
+ * platform that was not asked for by name. */
 static const char *find_net(const struct install *i,
 			    const struct platform *platform)
 {
@@ -156,7 +156,7 @@ int install_open(struct install *i, const struct install_request *request)
 	if (r < 0 || request->removal)
 		return r;
 	compare_dirs(i, platform);
-	/* Who names a directory may know more than could be found out. */
+	/* A caller who names a directory may know more than could be found out. */
 	if (i->misplaced && !request->net_dir && !request->bin_dir)
 		return install_fail(i, -EINVAL, "%s", i->misplaced);
 	return plugin_open(i);

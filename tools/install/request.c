@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What of a request is read from a text. */
+/* Reads the parts of a request that are texts. */
 #include <string.h>
 
 #include "../pods/element.h"

@@ -237,7 +237,7 @@ void settings_look(int root_fd, const struct runtimes *runtimes,
 	unsigned int kinds = runtimes->kinds;
 
 	*ret = (struct settings_of_runtime){.lists_max = 1};
-	/* Of two runtimes kubelet uses one, and it is not known which. */
+	/* If there are two runtimes, kubelet uses one, and it is not known which. */
 	if (!kinds || kinds == RUNTIME_CONTAINERD)
 		look_at_containerd(&l, containerd, 0);
 	if (l.is_disabled)

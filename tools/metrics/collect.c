@@ -218,8 +218,8 @@ static int note_before(void *arg, const struct natra_neighbour *neighbour)
 	return 0;
 }
 
-/* A check that could not be made, for example for lack of memory, is no difference. Nor
- * is an interface that is gone, since its pod has ended. */
+/* A check that could not be made, for example for lack of memory, is no difference, and
+ * neither is an interface that is gone, since its pod has ended. */
 static void inspect(struct natra *n, struct pod_metrics *pod)
 {
 	int r = natra_check(n, pod->info.id, NULL);

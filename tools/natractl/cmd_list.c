@@ -12,7 +12,7 @@
 #include "output.h"
 #include "top.h"
 
-/* What passes now is counted over this time. */
+/* The rates that are shown are counted over this time. */
 #define RATE_NS 250000000
 
 /* Returns how the names compare where a slash ends a word, so that the pods of a

@@ -45,8 +45,8 @@ int wish_attach(struct wish *wish, struct natra *n, struct log *log,
 		int (*attach)(void *arg, const struct natra_policy *policy),
 		void *arg);
 
-/* Returns whether the limits of a running pod follow its annotation of this name. Of the
- * others, which may name its group, those count that the pod had when it was made. */
+/* Returns whether the limits of a running pod follow its annotation of this name. All other
+ * annotations, which may name its group, count as they were when the pod was made. */
 bool wish_follows(const char *name);
 /* Returns whether the configuration puts `cached` into a group, whatever annotations the
  * pod has had since. */
