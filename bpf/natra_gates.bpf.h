@@ -94,8 +94,11 @@ gate(struct __sk_buff *skb, const struct natra_config *config,
      const struct packet *packet, bool counts_connections)
 {
 	const bool syn = counts_connections && begins_connection(skb, parsed);
-	const __u32 segs = skb->gso_segs;
+	__u32 segs = skb->gso_segs;
 
+	/* The kernel counts the segments of what a packet socket sends only later. */
+	if (!segs && skb->gso_size)
+		segs = skb->len / skb->gso_size + 1;
 	return (enum natra_gate)gate_global(config, state, packet,
 					    segs > 1 ? segs : 1, syn);
 }

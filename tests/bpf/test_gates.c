@@ -143,6 +143,7 @@ static void mice_over_the_packets_are_dropped(void **state)
 static void packet_counts_as_its_segments(void **state)
 {
 	uint64_t from = th_coarse_now();
+	struct th_result r;
 	struct packet p;
 
 	(void)state;
@@ -152,6 +153,11 @@ static void packet_counts_as_its_segments(void **state)
 	(void)send(&p, 7);
 	assert_in_range(gates().packets_tat_ns, from + 6 * 50 * TH_MS - TH_MS,
 			th_now() + 6 * 50 * TH_MS);
+	/* A packet socket does not say how many they are. */
+	set_gates(0, 0);
+	th_send(&run, &p, &(struct th_context){.gso_size = LEN / 6}, &r);
+	assert_in_range(gates().packets_tat_ns, from + 6 * 50 * TH_MS - TH_MS,
+			th_now() + 7 * 50 * TH_MS);
 }
 
 static void connections_over_theirs_are_refused(void **state)

@@ -347,6 +347,8 @@ def sibling(rep, a):
         client.run("ip", "neigh", "del", pod.ip, "dev", "eth0")
         pod.run("ip", "link", "del", "twin0")
         natra.detach()
+    for ns in (pod, client):
+        sh("ip", "netns", "del", ns.name)
 
 
 def ifb(rep, a):
