@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cm.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "natra_hash.h"
@@ -227,44 +226,6 @@ static void rows_are_evenly_used_by_similar_tuples(void **state)
 	}
 }
 
-static int compare(const void *a, const void *b)
-{
-	const __u64 *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
-static void similar_tuples_do_not_collide(void **state)
-{
-	static __u64 hashes[SAMPLES];
-
-	(void)state;
-	for (__u32 i = 0; i < SAMPLES; i++) {
-		struct natra_tuple t = nth_tuple(0, i);
-
-		hashes[i] = natra_hash_tuple(keys, &t);
-	}
-	qsort(hashes, SAMPLES, sizeof(hashes[0]), compare);
-	for (size_t i = 1; i < SAMPLES; i++)
-		assert_int_not_equal(hashes[i - 1], hashes[i]);
-}
-
-static void one_bit_of_the_sum_flips_half_of_the_hash(void **state)
-{
-	uint64_t seed = 6, flipped = 0;
-	const int rounds = 1000;
-
-	(void)state;
-	for (int i = 0; i < rounds; i++) {
-		__u64 sum = th_rng(&seed);
-		__u64 other = sum ^ 1ULL << (i % 64);
-
-		flipped += (uint64_t)__builtin_popcountll(
-			natra_hash_finish(sum) ^ natra_hash_finish(other));
-	}
-	assert_in_range(flipped, rounds * 31, rounds * 33);
-}
-
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup(name, make_keys)
@@ -275,8 +236,6 @@ int main(void)
 		CASE(every_key_matters),
 		CASE(collisions_do_not_carry_over_to_other_keys),
 		CASE(rows_are_evenly_used_by_similar_tuples),
-		CASE(similar_tuples_do_not_collide),
-		CASE(one_bit_of_the_sum_flips_half_of_the_hash),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
