@@ -200,6 +200,24 @@ class Harm(Case):
         self.assertEqual([n for n in node.names() if "90-" in n],
                          ["cbr0/90-natra.conf"])
 
+    def test_dropin_of_bandwidth(self):
+        """Both would limit, if the runtime reads drop-ins."""
+        node = self.node({"10-flannel.conflist": FLANNEL})
+        (node.net / "cbr0").mkdir()
+        (node.net / "cbr0/50-x.conf").write_text('{"type": "bandwidth"}')
+        for mode in ("auto", "dropin", "list"):
+            self.refused(node, "--mode", mode, runtime=NEW,
+                         words=["cbr0/50-x.conf has the plugin bandwidth"])
+        self.refused(node, "--mode", "dropin", runtime=None, words=["50-x.conf"])
+        self.assertIn("50-x.conf calls the plugin bandwidth",
+                      self.done(node.install(runtime=None)).err)
+        self.assertEqual(self.done(node.install()).err, "")
+        self.done(node.uninstall())
+        (node.bin / "bandwidth").write_text("upstream's")
+        self.refused(node, "--mode", "bandwidth", words=["no plugin bandwidth"])
+        self.done(node.install("--mode", "bandwidth", runtime=NEW))
+        self.assertEqual((node.bin / "bandwidth").read_bytes(), Path(PLUGIN).read_bytes())
+
     def test_list_that_comes_first(self):
         node = self.node({"00-aaa.conflist": FLANNEL})
         self.refused(node, words=["00-aaa.conflist", "before"])

@@ -158,6 +158,7 @@ class Places(Case):
                 ({main: f'disabled_plugins = ["cri"]\n{cri}{both}'}, OLD, usual),
                 ({main: f'{cri}bin_dir = "${{SNAP}}/x"'}, OLD, usual),
                 ({main: imports, more % "a": cri + both}, OLD, debian),
+                ({main: imports, more % ".a": cri + both}, OLD, debian),
                 ({main: imports + cri + both, more % "a": "[plugins]\n", more % "b": cri +
                   'bin_dir = "/opt/cni/bin"'}, "containerd://2.0.0",
                  ("/srv/net", "/opt/cni/bin")),
@@ -174,6 +175,8 @@ class Places(Case):
                 ({main: cri + both}, "docker://29.1.0", usual)):
             with self.subTest(files=files):
                 self.assertEqual(self.settings(files, version), (dirs, ""))
+        self.assertIn("'/etc/*/x.toml' cannot be followed", self.settings(
+            {main: "imports = ['/etc/*/x.toml']"}, OLD)[1])
         # Who names the platform or a directory is told.
         files = {main: cri + both}
         self.assertIn("plugins are looked for in /usr/lib/cni, and not in /opt/cni/bin",

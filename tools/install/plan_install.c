@@ -9,6 +9,7 @@
 #include "../pods/element.h"
 #include "copy.h"
 #include "decide.h"
+#include "dropins.h"
 #include "plan.h"
 #include "plugin.h"
 
@@ -107,6 +108,7 @@ static void warn(const struct install *i, struct install_plan *plan,
 		 const struct lists *lists, const struct list *primary)
 {
 	const struct list *first = lists_first(lists);
+	cleanup_dropins struct dropins dropins = {0};
 
 	if ((first->is_multus || i->multus.fd >= 0) &&
 	    !element_names(first->json, PLUGIN_NAME))
@@ -132,6 +134,13 @@ static void warn(const struct install *i, struct install_plan *plan,
 		plan_warn(
 			plan,
 			"the runtime's version is not known: without drop-ins (containerd before 2.1, CRI-O before 1.33) it does not call natra");
+	dropins_look(i, primary->name, &dropins);
+	if (plan->mode == INSTALL_LIST && !i->runtimes.known &&
+	    dropins.bandwidth)
+		plan_warn(
+			plan,
+			"the runtime's version is not known: if it reads drop-ins, %s calls the plugin bandwidth, and both limit",
+			dropins.bandwidth);
 	if (i->misplaced)
 		plan_warn(plan, "%s", i->misplaced);
 	if (i->settings.wrong)

@@ -171,7 +171,7 @@ static void each_file(struct looking *l, const char *dir, const char *pattern,
 		entries = dir_list(&opened);
 	while (entries && len < FILES_MAX && (entry = readdir(entries))) {
 		if (entry->d_type != DT_DIR &&
-		    fnmatch(pattern, entry->d_name, FNM_PERIOD) == 0)
+		    fnmatch(pattern, entry->d_name, 0) == 0)
 			paths[len++] = text_format("%s/%s", dir, entry->d_name);
 	}
 	if (entries)
@@ -206,6 +206,10 @@ static void look_at_containerd(struct looking *l, const char *path, int depth)
 					  : 0,
 				  base, base[0] && slash ? "/" : "",
 				  slash ? (int)(slash - text) : 0, text);
+		if (strpbrk(dir, "*?[") && !l->settings->wrong)
+			l->settings->wrong = text_format(
+				"%s: the import '%s' cannot be followed", path,
+				text);
 		each_file(l, dir, slash ? slash + 1 : text, look_at_containerd,
 			  depth + 1);
 	}
