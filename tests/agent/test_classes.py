@@ -117,7 +117,7 @@ class Classes(KernelCase):
         self.process_of("a")
         api.put("a", start)
         agent = self.agent("--edits=lower", *options)
-        wait_until(lambda: self.limits(), agent.log)
+        wait_until(lambda: "net/a/eth0" in self.limits(), agent.log)
         # The same block, written in another way.
         api.put("a", {IN: "10M", classes: "web=192.0.2.1/24,egress-rate=4500k"})
         wait_until(lambda: self.classes_of("a")[1][0][1] == 4500000, agent.log)
