@@ -8,7 +8,8 @@
  *
  * A connection begins with a TCP segment that has SYN and no ACK. The parser finds it
  * behind whatever headers it knows. A first fragment counts as one as well: it can be so
- * short that its flags are in the next one, and TCP sends none by itself.
+ * short that its flags are in the next one, and TCP sends none by itself. So does IPv6
+ * with more extension headers than the parser follows, which hosts accept.
  */
 #ifndef NATRA_GATES_BPF_H
 #define NATRA_GATES_BPF_H
@@ -72,12 +73,15 @@ begins_connection(struct __sk_buff *skb, struct natra_parsed_packet *parsed)
 {
 	__u8 *flags = (__u8 *)parsed->raw;
 
-	/* A SYN is never cut into segments. */
-	if (skb->gso_size || !may_connect(skb))
+	if (!may_connect(skb))
 		return false;
 	write_parsed(skb, parsed);
-	if (parse_global(skb, parsed) != NATRA_PARSED_IP ||
-	    parsed->tuple.protocol != NATRA_PROTO_TCP || parsed->later_piece)
+	if (parse_global(skb, parsed) != NATRA_PARSED_IP || parsed->later_piece)
+		return false;
+	if (parsed->tuple.version == 6 &&
+	    natra_is_extension(parsed->tuple.protocol))
+		return true;
+	if (parsed->tuple.protocol != NATRA_PROTO_TCP)
 		return false;
 	if (parsed->tuple.fragment)
 		return true;

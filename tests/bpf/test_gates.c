@@ -163,6 +163,7 @@ static void packet_counts_as_its_segments(void **state)
 static void connections_over_theirs_are_refused(void **state)
 {
 	struct th_result r;
+	struct packet p;
 
 	(void)state;
 	set_gates(0, 0);
@@ -176,6 +177,11 @@ static void connections_over_theirs_are_refused(void **state)
 	assert_int_equal(send_tcp(1, ACK).counter, NATRA_COUNT_MICE);
 	set_gates(0, th_now() + TH_SECOND);
 	assert_int_equal(send_tcp(3, SYN | ACK).counter, NATRA_COUNT_MICE);
+	/* A packet socket can have one cut into segments. */
+	packet_make_tcp4(&p, 4, 0, LEN);
+	p.data[FLAGS4] = SYN;
+	set_gates(0, th_now() + TH_SECOND);
+	assert_int_equal(send(&p, 2).verdict, TC_ACT_SHOT);
 }
 
 static void make_options(struct packet *p)
@@ -224,11 +230,24 @@ static void make_fragment6(struct packet *p)
 	packet_end(p);
 }
 
+/* The parser looks behind four extension headers, and hosts behind more. */
+static void make_extensions6(struct packet *p)
+{
+	packet_begin(p);
+	packet_ethernet(p);
+	packet_ipv6(p, &(struct packet_ip){0});
+	for (int i = 0; i < 5; i++)
+		packet_extension(p, 60, 8);
+	packet_pad(p, LEN);
+	packet_end(p);
+}
+
 /* Neither headers in front of it nor fragments hide a SYN. */
 static void hidden_connections_are_refused(void **state)
 {
-	void (*const makes[])(struct packet *) = {
-		make_options, make_tagged6, make_fragment, make_fragment6};
+	void (*const makes[])(struct packet *) = {make_options, make_tagged6,
+						  make_fragment, make_fragment6,
+						  make_extensions6};
 
 	struct packet p;
 
