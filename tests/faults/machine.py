@@ -10,6 +10,7 @@ most that came in half a second, and the time from the end of the fault until th
 ready, the pod has its edited limit and its program, and no file, lock or descriptor is left.
 """
 import contextlib
+import json
 import os
 import resource
 import shutil
@@ -81,10 +82,13 @@ def dirs_read_only(node):
 
 
 def log_full(node):
-    for fault in full(LOG), read_only(LOG):
+    for fault, why in (full(LOG), FULL), (read_only(LOG), READ_ONLY):
         with fault:
             node.must_start()
-    return "pods start and stop"
+            p = node.natractl("metrics", "--textfile", str(LOG / "natra.prom"))
+            must(p.returncode == 1 and why in p.stderr and p.stderr.count("\n") == 1, p)
+            must(not list(LOG.glob("natra.prom*")), "a file is left")
+    return "pods start and stop; natractl metrics: one error"
 
 
 def bpffs_read_only(node):
@@ -371,6 +375,8 @@ def two_versions(node):
     for rate in FIRST, RATE:
         node.edit(rate)
         wait_until(lambda r=rate: node.rates() == {"net/steady/eth0": r}, node.agent.log, 10)
+    must(json.loads(node.natractl("list", "--json").stdout)[0]["other_abi"],
+         "the agent is of this ABI")
     must(node.agent.stop() == 0, "the agent's exit code")
     node.start()
     return "pods start and stop, edits take effect"
@@ -393,7 +399,7 @@ ROWS = {
     "the directory of networks is full": (net_dir_full, 12),
     "the directory of plugins is full": (bin_dir_full, 12),
     "both are read-only": (dirs_read_only, 12),
-    "the plugin's log is full, or read-only": (log_full, 2),
+    "the directory of logs is full, or read-only": (log_full, 2),
     "bpffs is read-only": (bpffs_read_only, 2),
     "few descriptors: plugin, natractl": (few_files, 2),
     "few descriptors: the agent starts": (agent_few_files, 2),
