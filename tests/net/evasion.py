@@ -88,13 +88,13 @@ def verdict(rep, a, mode, way, what, offered, passed, past=False, times=1):
         rep.most(text, passed / 1e6, OVER * times * cap / 1e6, " Mbit/s")
 
 
-def write_table(path, passed):
+def write_table(path, parts, passed):
     modes = Natra.modes()
     commit = sh("git", "-C", os.path.dirname(__file__), "rev-parse", "--short", "HEAD",
                 check=False).strip()
     with open(path, "w", encoding="utf-8") as f:
         print("What passes of ten times the rate, as a multiple of it: tests/net/evasion.py "
-              f"{' '.join(sys.argv[1:])}.", file=f)
+              f"--table FILE {' '.join(parts)}.", file=f)
         print(f"Linux {os.uname().release}, {os.cpu_count()} CPUs; {commit}.\n", file=f)
         print(f"| way | direction | {' | '.join(modes)} |", file=f)
         print("|---" * (2 + len(modes)) + "|", file=f)
@@ -547,7 +547,7 @@ def main(rep, a):
     for name in a.part or parts:
         parts[name](rep, a)
     if a.table:
-        write_table(a.table, a.passed)
+        write_table(a.table, a.part or parts, a.passed)
 
 
 if __name__ == "__main__":
