@@ -18,7 +18,7 @@ class ApiServer:
         self.oldest = 0
         self.watches, self.watchers, self.events = [], [], []
         self.token, self.behave = token, None
-        self.headers = []
+        self.headers, self.refused_posts = [], 0
         self.lock = threading.Lock()
         api = self
 
@@ -152,6 +152,10 @@ class ApiServer:
     def post(self, h):
         body = h.rfile.read(int(h.headers["Content-Length"]))
         if not self.is_allowed(h):
+            return
+        if self.refused_posts:
+            self.refused_posts -= 1
+            self.answer(h, 503)
             return
         self.events.append((h.path, json.loads(body)))
         self.answer(h, 201, b"{}")

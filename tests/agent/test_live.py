@@ -158,6 +158,17 @@ class Edits(Case):
         self.api.put("a", {IN: "3M"})
         self.until("a", (3000000, 0))
 
+    def test_events_wait(self):
+        """A server that is busy gets them later, in their order."""
+        self.api.refused_posts = 3
+        self.start_beside_limited_pod()
+        for bad in ("fast", "slow"):
+            self.api.put("a", {IN: bad})
+            self.agent.wait(f"'{bad}'")
+        wait_until(lambda: len(self.api.events) == 2, self.agent.log)
+        self.assertIn("'fast'", self.api.events[0][1]["message"])
+        self.assertEqual(self.agent.count("Events wait: the API server answers 503"), 1)
+
     def test_library_refuses(self):
         self.start_beside_limited_pod()
         self.node.fail("configure", 1)

@@ -74,6 +74,20 @@ class Tls(Case):
             self.assertRegex(agent.wait("the API server: "), "(?i)certificate")
         self.assertEqual(api.headers, [], "the token was not sent")
 
+    def test_ca_replaced(self):
+        """libcurl, which has no directory of certificates here, would keep those of the file
+        for a day."""
+        api = self.serve()
+        root = self.node.root
+        agent = self.watch(api.url)
+        agent.wait("msg=ready part=api")
+        api.close()
+        api = ApiServer((root / "other-server.crt", root / "other-server.key"), port=api.port)
+        self.addCleanup(api.close)
+        agent.wait("ertificate")
+        shutil.copy(root / "other.crt", root / "ca.crt")
+        agent.wait("msg=ready part=api", 2)
+
     def test_wrong_name(self):
         api = self.serve("other")
         self.watch(api.url, "other.crt").wait("msg=ready part=api")

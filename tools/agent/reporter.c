@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "reporter.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -76,6 +77,14 @@ static void remove_first(struct reporter *r)
 	r->len--;
 }
 
+/* Says once what is wrong while it lasts, and waits. */
+static void put_off(struct reporter *r, const char *why)
+{
+	if (!r->backoff.bound_ms)
+		log_write(r->log, NATRA_LOG_WARN, "Events wait: %s", why);
+	timer_set(&r->soon, backoff_next_ms(&r->backoff, 0));
+}
+
 static void send_first(void *arg)
 {
 	struct reporter *r = arg;
@@ -85,20 +94,26 @@ static void send_first(void *arg)
 		return;
 	error = api_start(r->api, &r->request, r->queue[r->first].path,
 			  r->queue[r->first].body, TIME_MAX_MS);
-	remove_first(r);
 	if (error < 0)
-		log_write(r->log, NATRA_LOG_WARN, "an Event cannot be sent: %s",
-			  strerror(-error));
+		put_off(r, strerror(-error));
 }
 
+/* A server that is away or busy, or a token that has expired, gets the Event again later. */
 static void done(void *arg, long status, const char *error)
 {
 	struct reporter *r = arg;
+	char why[64];
 
+	(void)snprintf(why, sizeof(why), "the API server answers %ld", status);
+	if (!status || status == 401 || status == 429 || status >= 500) {
+		put_off(r, status ? why : error);
+		return;
+	}
 	if (status != 201)
-		log_write(r->log, NATRA_LOG_WARN,
-			  "the API server has not taken an Event: %ld %s",
-			  status, error);
+		log_write(r->log, NATRA_LOG_WARN, "an Event is not taken: %s",
+			  why);
+	backoff_reset(&r->backoff);
+	remove_first(r);
 	send_first(r);
 }
 
@@ -152,7 +167,8 @@ void reporter_add(struct reporter *r, const struct edit *edit,
 	r->queue[last].body = make_body(r, edit, message);
 	r->len++;
 	/* The caller may be inside of libcurl, which starts no request there. */
-	timer_set(&r->soon, 0);
+	if (!r->soon.is_set)
+		timer_set(&r->soon, 0);
 }
 
 void reporter_close(struct reporter *r)

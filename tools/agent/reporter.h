@@ -5,6 +5,7 @@
 
 #include "../common/log.h"
 #include "api.h"
+#include "backoff.h"
 #include "edits_job.h"
 
 #define REPORTER_QUEUE_MAX 64
@@ -23,6 +24,7 @@ struct reporter {
 	const char *node;
 	struct api_request request;
 	struct timer soon;
+	struct backoff backoff;
 	struct reporter_sent sent[REPORTER_SENT_MAX];
 	/* A ring of what waits. */
 	struct {
