@@ -18,12 +18,16 @@
 
 #define ANNOTATIONS_CAPABILITY "io.kubernetes.cri.pod-annotations"
 
+static bool is_rate(const char *name)
+{
+	return strcmp(name, WISH_INGRESS) == 0 ||
+	       strcmp(name, WISH_EGRESS) == 0;
+}
+
 bool wish_follows(const char *name)
 {
 	return strncmp(name, PREFIX, strlen(PREFIX)) == 0 ||
-	       strncmp(name, CALICO, strlen(CALICO)) == 0 ||
-	       strcmp(name, WISH_INGRESS) == 0 ||
-	       strcmp(name, WISH_EGRESS) == 0;
+	       strncmp(name, CALICO, strlen(CALICO)) == 0 || is_rate(name);
 }
 
 static bool is_of_start(const char *name)
@@ -53,7 +57,7 @@ static int read_rates(struct wish *wish, const cJSON *present, struct natra *n,
 {
 	static const char *const names[] = {WISH_INGRESS, WISH_EGRESS};
 	struct natra_annotations all = NATRA_INIT(all);
-	const cJSON *wrong = annotations_add(&all, present, wish_follows);
+	const cJSON *wrong = annotations_add(&all, present, is_rate);
 	struct natra_class *none;
 	int r = 0;
 
