@@ -73,6 +73,7 @@ class Node(FakeNode):
         self.wait()
         # A probe that ends, and the plugin's log once it is there.
         self.fds = self.open_files() + 2
+        must("ignored" not in self.agent.log(), self.agent.log())
         self.stream = Stream(self.steady, OFFERED)
         time.sleep(WINDOW_S)
 
