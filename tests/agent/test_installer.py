@@ -325,43 +325,6 @@ class Repair(Case):
                    for n in (15, 16))
         self.assertLess(used / os.sysconf("SC_CLK_TCK"), 2)
 
-    def test_valid_at_each_moment(self):
-        """A reader that parses the lists in a loop, as a runtime does, while their
-        owner replaces the primary and somebody removes natra's."""
-        self.start("--repairs", "64/1")
-        stop, wrong, reads = threading.Event(), [], []
-
-        def reader():
-            while not stop.is_set():
-                for path in self.node.net.glob("*.conflist"):
-                    try:
-                        text = path.read_text()
-                    except FileNotFoundError:
-                        continue
-                    try:
-                        reads.append(len(json.loads(text)["plugins"]))
-                    except ValueError:
-                        wrong.append((path.name, text))
-
-        thread = threading.Thread(target=reader)
-        thread.start()
-        try:
-            for n in range(8):
-                changed = json.loads(FLANNEL)
-                changed["plugins"][0]["delegate"] = {"mtu": 1400 + n}
-                (self.node.net / "tmp").write_text(json.dumps(changed))
-                os.rename(self.node.net / "tmp",
-                          self.node.net / "10-flannel.conflist")
-                self.until(lambda n=n: f'"mtu": {1400 + n}' in
-                           (self.node.net / OWN).read_text(), f"change {n}")
-                (self.node.net / OWN).unlink()
-                self.until(lambda: OWN in self.node.names(), f"removal {n}")
-        finally:
-            stop.set()
-            thread.join()
-        self.assertEqual(wrong, [])
-        self.assertGreater(len(reads), 100)
-
     def test_memory(self):
         agent = self.start()
         agent.check_memory("RssAnon", 1600)

@@ -3,7 +3,6 @@
 """natra-agent and those who may end its work: natractl uninstall, Cilium, and SIGKILL."""
 import contextlib
 import fcntl
-import json
 import os
 import random
 import signal
@@ -11,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, HERE + "/../install"]
@@ -163,46 +161,6 @@ class Cilium(Case):
 
 
 class Killed(Case):
-    def test_at_any_time(self):
-        """Whenever the agent is killed, a runtime reads valid lists, and the next agent
-        completes what this one has begun."""
-        agent = self.agent()
-        agent.wait_ready()
-        agent.stop()
-        good = self.node.state()
-        stop, wrong, reads = threading.Event(), [], []
-
-        def reader():
-            while not stop.is_set():
-                for path in self.node.net.glob("*.conflist"):
-                    try:
-                        text = path.read_text()
-                        reads.append(len(json.loads(text)["plugins"]))
-                    except FileNotFoundError:
-                        pass
-                    except ValueError:
-                        wrong.append((path.name, text))
-
-        thread = threading.Thread(target=reader)
-        thread.start()
-        rounds = random.Random(SEED)
-        try:
-            for n in range(40):
-                for path in (self.node.net / OWN, self.node.bin / "natra")[n % 2:]:
-                    path.unlink(missing_ok=True)
-                agent = self.agent(listen="")
-                time.sleep(rounds.random() * 0.08)
-                agent.process.kill()
-                agent.process.wait()
-        finally:
-            stop.set()
-            thread.join()
-        self.assertEqual(wrong, [], f"NATRA_SEED={SEED}")
-        self.assertGreater(len(reads), 100)
-        agent = self.last = self.agent()
-        agent.wait_ready()
-        self.until(lambda: self.node.state() == good, f"NATRA_SEED={SEED}")
-
     def test_nothing_runs_on(self):
         """A job ends with the agent that has started it."""
         fd = os.open(self.node.net, os.O_RDONLY)
