@@ -74,6 +74,8 @@ static void what_cannot_be_configured(void **state)
 	FAILS(natra_configure(n, ID, &policy), EINVAL, NATRA_CODE_FIXED);
 	policy.sli = NATRA_SLI_MAX;
 	FAILS(natra_configure(n, ID, &policy), EINVAL, NATRA_CODE_NONE);
+	policy = policy_of(10, 10);
+	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
 	rig_detach(n, ID);
 	policy.sli = NATRA_SLI_OFF;
 	assert_int_equal(natra_record_unshaped(n, &target, &policy, "test"), 0);

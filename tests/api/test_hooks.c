@@ -94,15 +94,32 @@ static void is_natra_first(const struct chain *chain)
 	assert_false(chain->entry[1].is_before_ours);
 }
 
+static int stop(void *arg, const struct natra_neighbour *entry)
+{
+	(void)entry;
+	++*(unsigned int *)arg;
+	return 7;
+}
+
 static void natra_goes_in_front_of_who_is_first(void **state)
 {
 	struct chain chain;
+	unsigned int calls = 0;
 
 	(void)state;
+	assert_int_equal(KEPT(natra_foreach_neighbour(n, ID, stop, &calls)),
+			 -ENOENT);
+	assert_int_equal(calls, 0);
 	add_clsact_other();
 	attach(NATRA_MODE_CLSACT_HOSTSIDE);
+	assert_int_equal(KEPT(natra_foreach_neighbour(n, ID, stop, &calls)), 7);
+	assert_int_equal(calls, 1);
 	chain = chain_now();
 	is_natra_first(&chain);
+	assert_string_equal(chain.entry[0].ifname, NODE_SIDE);
+	assert_string_equal(chain.entry[0].hook, "clsact");
+	/* Packets that enter the host side leave the pod. */
+	assert_true(chain.entry[0].hook_is_ingress);
 	assert_int_equal(chain.entry[0].priority, 1);
 	assert_true(chain.entry[0].handle >= 0x1000);
 }

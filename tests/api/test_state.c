@@ -3,8 +3,6 @@
  * other. */
 #include "rig.h"
 
-#include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 #include <errno.h>
 #include <net/if.h>
 #include <stdio.h>
@@ -108,40 +106,6 @@ static void netns_own(void **state)
 	assert_int_equal(natra_check(n, "own", NULL), -ENOENT);
 }
 
-static uint64_t seen(const char *id)
-{
-	struct natra_stats stats = NATRA_INIT(stats);
-	const struct natra_direction_stats *d = &stats.ingress;
-
-	assert_int_equal(KEPT(natra_stats(n, id, &stats)), 0);
-	return d->mice.packets + d->admitted.packets + d->paced.packets +
-	       d->marked.packets + d->dropped_rate.packets +
-	       d->dropped_horizon.packets + d->unlimited.packets +
-	       d->other.packets;
-}
-
-static void attach_twice(void **state)
-{
-	struct story *story = *state;
-	struct natra_info first, second;
-	uint64_t packets;
-
-	attach(&story->pod, "twice");
-	first = rig_query(n, "twice");
-	pod_send(&story->pod, 20);
-	packets = seen("twice");
-	assert_true(packets >= 20);
-	attach(&story->pod, "twice");
-	second = rig_query(n, "twice");
-	assert_true(seen("twice") >= packets);
-	assert_int_equal(first.ingress_prog_id, second.ingress_prog_id);
-	assert_int_equal(first.egress_prog_id, second.egress_prog_id);
-	rig_detach(n, "twice");
-	rig_detach(n, "twice");
-	assert_int_equal(natra_check(n, "twice", NULL), -ENOENT);
-	says(n, "twice", NULL);
-}
-
 static void query_tells_what_was_given(void **state)
 {
 	struct story *story = *state;
@@ -173,61 +137,6 @@ static void query_tells_what_was_given(void **state)
 	assert_int_equal(info.egress_prog_id, 0);
 	assert_int_equal(strncmp(info.pin_path, BPFFS, strlen(BPFFS)), 0);
 	rig_detach(n, "told");
-}
-
-static void configure(void **state)
-{
-	struct story *story = *state;
-	struct natra_target target = pod_target(&story->pod, "live");
-	struct natra_policy policy = policy_of(10, 0);
-	struct natra_info first, info;
-
-	assert_int_equal(KEPT(natra_configure(n, "live", &policy)), -ENOENT);
-	says(n, "live", NULL);
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
-	first = rig_query(n, "live");
-
-	/* If only limits change, the program stays the same. */
-	policy = policy_of(30, 0);
-	assert_int_equal(KEPT(natra_configure(n, "live", &policy)), 0);
-	assert_int_equal(KEPT(natra_check(n, "live", &policy)), 0);
-	assert_int_equal(rig_query(n, "live").ingress_prog_id,
-			 first.ingress_prog_id);
-
-	/* A change of fixed settings is refused, and nothing is changed. */
-	policy = policy_of(40, 0);
-	policy.sli = NATRA_SLI_ON;
-	assert_int_equal(KEPT(natra_configure(n, "live", &policy)), -EINVAL);
-	says(n, "sli", NULL);
-	policy = policy_of(40, 0);
-	policy.attach_mode = NATRA_MODE_CLSACT_HOSTSIDE;
-	assert_int_equal(KEPT(natra_configure(n, "live", &policy)), -EINVAL);
-	says(n, "mode", NULL);
-	policy = policy_of(40, 0);
-	policy.edt_pacing = NATRA_EDT_OFF;
-	assert_int_equal(KEPT(natra_configure(n, "live", &policy)), -EINVAL);
-	says(n, "edt", NULL);
-	policy = policy_of(30, 0);
-	assert_int_equal(KEPT(natra_check(n, "live", &policy)), 0);
-	policy = policy_of(40, 0);
-	assert_int_equal(KEPT(natra_check(n, "live", &policy)), -EBADE);
-	says(n, "live", NULL);
-
-	/* A direction that is limited now gets its program. */
-	policy = policy_of(30, 50);
-	assert_int_equal(KEPT(natra_configure(n, "live", &policy)), 0);
-	assert_int_equal(KEPT(natra_check(n, "live", &policy)), 0);
-	info = rig_query(n, "live");
-	assert_true(info.egress_prog_id != 0);
-
-	/* A direction without limits keeps its program, which passes
-	 * everything. */
-	policy = policy_of(0, 50);
-	assert_int_equal(KEPT(natra_configure(n, "live", &policy)), 0);
-	assert_int_equal(KEPT(natra_check(n, "live", &policy)), 0);
-	assert_int_equal(rig_query(n, "live").egress_prog_id,
-			 info.egress_prog_id);
-	rig_detach(n, "live");
 }
 
 struct walk {
@@ -299,116 +208,6 @@ static void foreach_and_gc(void **state)
 	assert_int_equal(walk.len, 2);
 	for (int i = 0; i < 3; i++)
 		pod_remove(&pods[i]);
-}
-
-struct seen {
-	unsigned int ours;
-	unsigned int others;
-	unsigned int calls;
-};
-
-static int count(void *arg, const struct natra_neighbour *entry)
-{
-	struct seen *seen = arg;
-
-	seen->calls++;
-	assert_int_equal(entry->sz, sizeof(*entry));
-	assert_string_equal(entry->hook, "clsact");
-	assert_string_equal(entry->ifname, "h-life");
-	assert_int_equal(entry->is_ours,
-			 strncmp(entry->prog_name, "natra_", 6) == 0);
-	/* Packets that enter the host side leave the pod. */
-	assert_int_equal(entry->direction, entry->hook_is_ingress
-						   ? NATRA_DIRECTION_EGRESS
-						   : NATRA_DIRECTION_INGRESS);
-	if (entry->is_ours) {
-		seen->ours++;
-		assert_int_equal(entry->position, 0);
-	} else {
-		seen->others++;
-		assert_int_equal(entry->position, 1);
-		assert_string_equal(entry->prog_name, "other");
-		assert_int_equal(entry->priority, 7);
-		assert_true(entry->hook_is_ingress);
-	}
-	return 0;
-}
-
-static int stop(void *arg, const struct natra_neighbour *entry)
-{
-	(void)entry;
-	++*(unsigned int *)arg;
-	return 7;
-}
-
-/* Adds another owner's filter behind natra's. */
-static void add_other(struct bpf_tc_hook *hook, struct bpf_tc_opts *opts)
-{
-	static const struct bpf_insn pass[] = {
-		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .imm = -1},
-		{.code = BPF_JMP | BPF_EXIT},
-	};
-	int fd = bpf_prog_load(BPF_PROG_TYPE_SCHED_CLS, "other", "GPL", pass, 2,
-			       NULL);
-
-	assert_true(fd >= 0);
-	opts->prog_fd = fd;
-	opts->priority = 7;
-	assert_int_equal(bpf_tc_attach(hook, opts), 0);
-	(void)close(fd);
-	opts->prog_fd = 0;
-	opts->prog_id = 0;
-	opts->flags = 0;
-}
-
-static void neighbours(void **state)
-{
-	struct story *story = *state;
-	struct natra_target target = pod_target(&story->pod, "near");
-	struct natra_policy policy = policy_of(10, 20);
-	struct bpf_tc_hook hook = {
-		.sz = sizeof(hook),
-		.ifindex = (int)if_nametoindex("h-life"),
-		.attach_point = BPF_TC_INGRESS,
-	};
-	struct bpf_tc_opts opts = {.sz = sizeof(opts)};
-	struct seen seen = {0};
-	unsigned int calls = 0;
-
-	assert_int_equal(KEPT(natra_foreach_neighbour(n, "near", stop, &calls)),
-			 -ENOENT);
-	assert_int_equal(calls, 0);
-	policy.attach_mode = NATRA_MODE_CLSACT_HOSTSIDE;
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
-	add_other(&hook, &opts);
-	assert_int_equal(KEPT(natra_foreach_neighbour(n, "near", count, &seen)),
-			 0);
-	assert_int_equal(seen.ours, 2);
-	assert_int_equal(seen.others, 1);
-	assert_int_equal(KEPT(natra_foreach_neighbour(n, "near", stop, &calls)),
-			 7);
-	assert_int_equal(calls, 1);
-
-	/* The detach leaves the other filter alone. */
-	rig_detach(n, "near");
-	assert_int_equal(bpf_tc_detach(&hook, &opts), 0);
-}
-
-/* An interface has only one owner. */
-static void another_id(void **state)
-{
-	struct story *story = *state;
-	struct natra_target target = pod_target(&story->pod, "second");
-	struct natra_policy policy = policy_of(10, 20);
-	char *before;
-
-	attach(&story->pod, "first");
-	before = rig_state();
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), -EBUSY);
-	says(n, "first", "eth0");
-	rig_same_state(before);
-	free(before);
-	rig_detach(n, "first");
 }
 
 static void strange_ids(void **state)
@@ -565,12 +364,14 @@ static void bpffs_path_is_wrong(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(netns_given),         CASE(netns_own),
-		CASE(attach_twice),        CASE(query_tells_what_was_given),
-		CASE(configure),           CASE(foreach_and_gc),
-		CASE(neighbours),          CASE(another_id),
-		CASE(strange_ids),         CASE(interface_gone),
-		CASE(interface_made_anew), CASE(bpffs_is_mounted),
+		CASE(netns_given),
+		CASE(netns_own),
+		CASE(query_tells_what_was_given),
+		CASE(foreach_and_gc),
+		CASE(strange_ids),
+		CASE(interface_gone),
+		CASE(interface_made_anew),
+		CASE(bpffs_is_mounted),
 		CASE(bpffs_path_is_wrong),
 	};
 

@@ -323,7 +323,7 @@ RECORDS = (
             "a->order->policy.edt_pacing > NATRA_EDT_ON &&", "faults-kernels"),
     Mistake("hooks-of-the-other-way", "src", "place_leg",
             "(leg == LEG_EGRESS) == (h->on_host != 0)",
-            "(leg == LEG_EGRESS) != (h->on_host != 0)", "api-state"),
+            "(leg == LEG_EGRESS) != (h->on_host != 0)", "api-counters"),
     Mistake("refused-fq-is-recorded", "src", "add_fq",
             "if (r == -EOPNOTSUPP || r == -EBUSY) link->fq = 0;", "", "api-state"),
     Mistake("kept-without-the-new-direction", "src", "can_keep",
