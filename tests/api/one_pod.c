@@ -12,6 +12,11 @@ int one_pod_begin(void **state)
 	rig_reset();
 	n = rig_open();
 	pod = pod_make(POD);
+	/* The kernel sends packets of its own by IPv6. */
+	rig_sh("echo 1 >/proc/sys/net/ipv6/conf/" NODE_SIDE "/disable_ipv6 &&"
+	       "nsenter --net=%s sh -c"
+	       " 'echo 1 >/proc/sys/net/ipv6/conf/eth0/disable_ipv6'",
+	       pod.path);
 	return 0;
 }
 

@@ -15,17 +15,6 @@
 #define HEADERS (14 + 20 + 8)
 #define KBIT    1000ULL
 
-/* IPv6 is off so that the kernel sends no packets of its own. */
-static int begin(void **state)
-{
-	(void)one_pod_begin(state);
-	rig_sh("echo 1 >/proc/sys/net/ipv6/conf/" NODE_SIDE "/disable_ipv6 &&"
-	       "nsenter --net=%s sh -c"
-	       " 'echo 1 >/proc/sys/net/ipv6/conf/eth0/disable_ipv6'",
-	       pod.path);
-	return 0;
-}
-
 static void attach(const struct natra_policy *policy)
 {
 	struct natra_target target = pod_target(&pod, ID);
@@ -234,15 +223,13 @@ static void peer_is_the_other_end(void **state)
 	is_count(&s.egress.mice, 0, 0);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, one_pod_end)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(what_is_over_the_rate_is_marked_then_dropped),
-		CASE(each_packet_is_in_one_counter),
-		CASE(top_has_each_flow_and_most_bytes_first),
-		CASE(peer_is_the_other_end),
+		POD_CASE(what_is_over_the_rate_is_marked_then_dropped),
+		POD_CASE(each_packet_is_in_one_counter),
+		POD_CASE(top_has_each_flow_and_most_bytes_first),
+		POD_CASE(peer_is_the_other_end),
 	};
 
 	rig_enter();
