@@ -308,6 +308,19 @@ def pins_removed(node):
     return "limits end with their pins; one warning"
 
 
+def no_cache(node):
+    """libcni's directory is away while a pod is edited."""
+    away = node.results.with_name("away")
+    node.results.rename(away)
+    node.edit(RATE + 1)
+    time.sleep(0.5)
+    node.must_start()
+    away.rename(node.results)
+    wait_until(lambda: node.rates() == {"net/steady/eth0": RATE + 1}, node.agent.log, 5)
+    node.edit(RATE)
+    return "pods start and stop; the edit of meanwhile counts"
+
+
 def paused(node, seconds=2):
     """Meanwhile pods start and stop, one is edited, and natra's list is removed."""
     node.agent.process.send_signal(signal.SIGSTOP)
@@ -400,6 +413,7 @@ ROWS = {
     "the directory of plugins is full": (bin_dir_full, 12),
     "both are read-only": (dirs_read_only, 12),
     "the directory of logs is full, or read-only": (log_full, 2),
+    "libcni's cache is not there": (no_cache, 2),
     "bpffs is read-only": (bpffs_read_only, 2),
     "few descriptors: plugin, natractl": (few_files, 2),
     "few descriptors: the agent starts": (agent_few_files, 2),

@@ -330,7 +330,10 @@ void edits_job_run(const struct jobs *jobs, const struct edit *first,
 	}
 	if (r == 0)
 		r = results_foreach(edits.root_fd, look_at_result, &edits);
-	/* A node on which no pod was made yet has no cache. */
+	/* A node on which no pod was made yet has no cache, nor one on which its file
+	 * system is not there for a while: then no pod is reported again. */
+	for (size_t i = 0; r == -ENOENT && i < report->count; i++)
+		report->results[i].is_later = true;
 	report->r = r == -ENOENT ? 0 : r;
 	natra_close(edits.n);
 	if (edits.root_fd >= 0)

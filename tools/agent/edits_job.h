@@ -27,7 +27,8 @@ struct edit_result {
 	bool is_bad;   /* the annotations are wrong, and nothing was changed */
 	bool is_held;  /* a part of the edit was not done, see held.h */
 	bool is_failed;
-	/* Nothing was changed, since upstream's queues must drain first. */
+	/* Nothing was changed, since upstream's queues must drain first, or since there is
+	 * no cache of results. */
 	bool is_later;
 	char message[384];
 };
