@@ -205,6 +205,8 @@ class Harm(Case):
         node = self.node({"10-flannel.conflist": FLANNEL})
         (node.net / "cbr0").mkdir()
         (node.net / "cbr0/50-x.conf").write_text('{"type": "bandwidth"}')
+        for name in "abcdefgh":
+            (node.net / f"cbr0/{name}.conf").write_text('{"type": "tuning"}')
         for mode in ("auto", "dropin", "list"):
             self.refused(node, "--mode", mode, runtime=NEW,
                          words=["cbr0/50-x.conf has the plugin bandwidth"])

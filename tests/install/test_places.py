@@ -156,6 +156,9 @@ class Places(Case):
                 ({main: 'plugins."io.containerd.grpc.v1.cri".cni = {bin_dir = '
                   '"/usr/lib/cni", conf_dir = "/srv/net"}'}, OLD, debian),
                 ({main: f'disabled_plugins = ["cri"]\n{cri}{both}'}, OLD, usual),
+                ({main: f'disabled_plugins = ["io.x"]\n{cri}{both}'}, OLD, debian),
+                ({"etc/crio/crio.conf": "[crio.network]\nplugin_dirs = ['/usr/lib/cni']"},
+                 "cri-o://1.32.0", ("/etc/cni/net.d", "/usr/lib/cni")),
                 ({main: f'{cri}bin_dir = "${{SNAP}}/x"'}, OLD, usual),
                 ({main: imports, more % "a": cri + both}, OLD, debian),
                 ({main: imports, more % ".a": cri + both}, OLD, debian),
