@@ -12,7 +12,7 @@
 #include "../../src/policy/fields.h"
 #include "../pods/results.h"
 #include "held.h"
-#include "seat.h"
+#include "podif.h"
 
 /* The longest that one pod may take beside others, and by itself: then it may wait for a lock
  * twice. */
@@ -54,7 +54,7 @@ static enum difference compare(const struct natra_policy *has,
 
 /* Compares the classes of a pod, of which there may be others of the same number. Returns
  * an enum difference, or -errno. */
-static int compare_classes(const struct seat *seat,
+static int compare_classes(const struct podif *podif,
 			   const struct natra_policy *has,
 			   const struct natra_policy *wanted)
 {
@@ -65,8 +65,8 @@ static int compare_classes(const struct seat *seat,
 		return DIFFERS;
 	if (!wanted->classes_len)
 		return SAME;
-	r = natra_check(seat->n, seat->id, wanted);
-	code = natra_error_code(seat->n);
+	r = natra_check(podif->n, podif->id, wanted);
+	code = natra_error_code(podif->n);
 	/* Subnets are limits of the policy, which are looked at before its classes. */
 	if (r == -EUCLEAN ||
 	    (r == -EBADE && (code == NATRA_CODE_CLASSES_DIFFER ||
@@ -89,37 +89,37 @@ static void note(struct edit_result *result, const char *text)
 		       (int)sizeof(result->message) - 1, text);
 }
 
-static void log_change(const struct seat *seat,
+static void log_change(const struct podif *podif,
 		       const struct natra_policy *policy)
 {
 	struct log_words words = {0};
 
-	log_add(&words, "id", seat->id);
-	log_add(&words, "pod", seat->pod);
+	log_add(&words, "id", podif->id);
+	log_add(&words, "pod", podif->pod);
 	log_add_u64(&words, "ingress_bits_per_sec",
 		    policy->ingress_rate_bits_per_sec);
 	log_add_u64(&words, "egress_bits_per_sec",
 		    policy->egress_rate_bits_per_sec);
-	log_line(seat->jobs->log, NATRA_LOG_INFO,
+	log_line(podif->jobs->log, NATRA_LOG_INFO,
 		 "limits follow the pod's annotations", &words);
 }
 
 /* Makes an attachment, or changes it. If all limits go it stays, without limits:
  * the runtime still asks CHECK for it. */
-static int change(const struct seat *seat, struct wish *wish,
-		  enum difference found, enum seat_change *ret_change)
+static int change(const struct podif *podif, struct wish *wish,
+		  enum difference found, enum podif_change *ret_change)
 {
-	*ret_change = SEAT_LIMITED;
+	*ret_change = PODIF_LIMITED;
 	if (found == DIFFERS || !policy_has_limits(&wish->settings.policy))
-		return seat_configure(seat, wish);
-	return seat_attach(seat, wish, ret_change);
+		return podif_configure(podif, wish);
+	return podif_attach(podif, wish, ret_change);
 }
 
-static void seat_failed(const struct seat *seat, int r,
-			struct edit_result *result)
+static void podif_failed(const struct podif *podif, int r,
+			 struct edit_result *result)
 {
 	result->is_failed = true;
-	note(result, seat_error(seat, r));
+	note(result, podif_error(podif, r));
 }
 
 /* Adds a class of the attachment to the wish. */
@@ -140,18 +140,18 @@ static int keep_class(void *arg, const struct natra_class *class)
 
 /* natra_configure keeps classes that the policy does not name, but an attachment that is
  * made anew has only those of its policy. */
-static int keep_classes(const struct seat *seat, struct kept *kept)
+static int keep_classes(const struct podif *podif, struct kept *kept)
 {
 	int r = 0;
 
 	if (policy_has_limits(&kept->settings->policy))
-		r = natra_foreach_class(seat->n, seat->id, keep_class, kept);
+		r = natra_foreach_class(podif->n, podif->id, keep_class, kept);
 	return r < 0 ? r : DIFFERS_IN_FIXED;
 }
 
 /* Finds out what differs between an attachment and the wish, which may keep what was given
  * by hand. Returns an enum difference, or -errno. */
-static int look_for_difference(const struct seat *seat, struct wish *wish,
+static int look_for_difference(const struct podif *podif, struct wish *wish,
 			       const struct natra_policy *has,
 			       struct kept *kept)
 {
@@ -167,33 +167,33 @@ static int look_for_difference(const struct seat *seat, struct wish *wish,
 	if (!policy_has_limits(policy))
 		policy->classes_len = 0;
 	if (!wish_has_classes(wish))
-		return found == DIFFERS_IN_FIXED ? keep_classes(seat, kept)
+		return found == DIFFERS_IN_FIXED ? keep_classes(podif, kept)
 						 : found;
 	/* With no list the library would keep those that there are. */
 	if (!policy->classes_len)
 		policy->classes = wish->settings.classes;
-	of_classes = compare_classes(seat, has, policy);
+	of_classes = compare_classes(podif, has, policy);
 	return of_classes < 0 || of_classes > found ? of_classes : found;
 }
 
 /* Afterwards the wish may point into *held and *kept. */
-static void follow(const struct seat *seat, struct wish *wish,
+static void follow(const struct podif *podif, struct wish *wish,
 		   struct held *held, struct kept *kept,
 		   struct edit_result *result)
 {
 	struct natra_policy *policy = &wish->settings.policy;
 	struct natra_info info = NATRA_INIT(info);
-	enum seat_change made = SEAT_SAME;
+	enum podif_change made = PODIF_SAME;
 	char text[sizeof(result->message)] = "";
-	int found, r, is_attached = seat_query(seat, &info);
+	int found, r, is_attached = podif_query(podif, &info);
 
 	r = is_attached < 0 ? is_attached
-			    : held_hold(held, seat, is_attached ? &info : NULL,
+			    : held_hold(held, podif, is_attached ? &info : NULL,
 					wish, text, sizeof(text));
-	if (seat_has_ended(seat, r))
+	if (podif_has_ended(podif, r))
 		return;
 	if (r < 0) {
-		seat_failed(seat, r, result);
+		podif_failed(podif, r, result);
 		return;
 	}
 	if (text[0]) {
@@ -201,24 +201,24 @@ static void follow(const struct seat *seat, struct wish *wish,
 		note(result, text);
 	}
 	if (is_attached)
-		found = look_for_difference(seat, wish, &info.policy, kept);
+		found = look_for_difference(podif, wish, &info.policy, kept);
 	else
-		found = seat->jobs->adopt && policy_has_limits(policy)
+		found = podif->jobs->adopt && policy_has_limits(policy)
 				? DIFFERS_IN_FIXED
 				: SAME;
 	if (found == SAME)
 		return;
 	r = found < 0 ? found
-		      : change(seat, wish, (enum difference)found, &made);
-	if (seat_has_ended(seat, r))
+		      : change(podif, wish, (enum difference)found, &made);
+	if (podif_has_ended(podif, r))
 		return;
 	if (r < 0) {
-		seat_failed(seat, r, result);
+		podif_failed(podif, r, result);
 		return;
 	}
-	result->is_later |= made == SEAT_LATER;
-	if (made == SEAT_LIMITED || made == SEAT_REPLACED)
-		log_change(seat, policy);
+	result->is_later |= made == PODIF_LATER;
+	if (made == PODIF_LIMITED || made == PODIF_REPLACED)
+		log_change(podif, policy);
 }
 
 /* The interfaces that a runtime asked for get the pod's annotations, which Multus does
@@ -241,7 +241,7 @@ static bool is_of(const struct cached *cached, const struct edit *edit)
 	       strcmp(cached->pod_namespace, edit->namespace) == 0;
 }
 
-static void apply(const struct seat *seat, const struct edit *edit,
+static void apply(const struct podif *podif, const struct edit *edit,
 		  struct edit_result *result)
 {
 	cleanup_json cJSON *annotations = cJSON_Parse(edit->annotations);
@@ -252,12 +252,12 @@ static void apply(const struct seat *seat, const struct edit *edit,
 
 	/* What a pod has done to its interface may not hold up other pods. */
 	(void)alarm(edit->is_slow ? EDIT_MAX_S : EDIT_SHARED_MAX_S);
-	if (wish_read(&wish, seat->cached, seat->jobs->conf, annotations,
-		      seat->n, seat->jobs->log, &failure)) {
+	if (wish_read(&wish, podif->cached, podif->jobs->conf, annotations,
+		      podif->n, podif->jobs->log, &failure)) {
 		result->is_bad = true;
 		note(result, failure.msg);
 	} else {
-		follow(seat, &wish, &held, &kept, result);
+		follow(podif, &wish, &held, &kept, result);
 	}
 	wish_free(&wish);
 	held_free(&held);
@@ -278,7 +278,7 @@ static int look_at_result(void *arg, const char *path, const char *text)
 {
 	const struct edits *edits = arg;
 	char why[INTERFACE_WHY_MAX] = "";
-	struct seat seat = {
+	struct podif podif = {
 		.jobs = edits->jobs,
 		.n = edits->n,
 		.root_fd = edits->root_fd,
@@ -301,8 +301,8 @@ static int look_at_result(void *arg, const char *path, const char *text)
 			continue;
 		}
 		edits->report->now = i + 1;
-		if (is_of_runtime(&cached) && seat_fill(&seat, path, &cached))
-			apply(&seat, edit, result);
+		if (is_of_runtime(&cached) && podif_fill(&podif, path, &cached))
+			apply(&podif, edit, result);
 		edits->report->now = 0;
 	}
 	cached_free(&cached);

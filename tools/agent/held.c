@@ -158,7 +158,7 @@ static bool lower_rate(uint64_t *has, uint64_t wanted, bool may_lower)
 
 /* Returns whether the attachment has the wanted peers, which may be written in another way
  * than the library lists them. */
-static bool has_peers(const struct seat *seat, const struct held *held,
+static bool has_peers(const struct podif *podif, const struct held *held,
 		      const struct natra_policy *wanted)
 {
 	struct natra_class asked[NATRA_CLASSES_MAX];
@@ -176,8 +176,8 @@ static bool has_peers(const struct seat *seat, const struct held *held,
 			has->egress_rate_bits_per_sec;
 	}
 	policy.classes = asked;
-	return natra_check(seat->n, seat->id, &policy) != -EBADE ||
-	       natra_error_code(seat->n) != NATRA_CODE_CLASSES_DIFFER;
+	return natra_check(podif->n, podif->id, &policy) != -EBADE ||
+	       natra_error_code(podif->n) != NATRA_CODE_CLASSES_DIFFER;
 }
 
 static bool lower_class(struct natra_class *has, const struct natra_policy *p,
@@ -202,7 +202,7 @@ static bool lower_class(struct natra_class *has, const struct natra_policy *p,
 
 /* Keeps the classes, because a peer that leaves a class is charged to the pod's own rate and
  * one that enters it no more; their rates may be lowered. */
-static void hold_classes(struct held *held, const struct seat *seat,
+static void hold_classes(struct held *held, const struct podif *podif,
 			 bool may_lower, struct wish *wish,
 			 const struct note *note)
 {
@@ -212,7 +212,7 @@ static void hold_classes(struct held *held, const struct seat *seat,
 
 	if (!settings_allow(&wish->settings, POLICY_CLASSES_ANNOTATION))
 		return;
-	is_same = has_peers(seat, held, wanted);
+	is_same = has_peers(podif, held, wanted);
 	if (wanted->classes_len > len)
 		say(note, "%s: %zu classes stay, not %zu",
 		    POLICY_CLASSES_ANNOTATION, len, wanted->classes_len);
@@ -238,21 +238,21 @@ static int copy_class(void *arg, const struct natra_class *class)
 }
 
 /* A start that cannot be read has given the pod no limits. */
-static void read_start(struct held *held, const struct seat *seat)
+static void read_start(struct held *held, const struct podif *podif)
 {
 	struct failure failure = {0};
 	struct log none = LOG_INIT;
 
 	held->has_start = true;
-	if (wish_read(&held->start, seat->cached, seat->jobs->conf, NULL,
-		      seat->n, &none, &failure))
+	if (wish_read(&held->start, podif->cached, podif->jobs->conf, NULL,
+		      podif->n, &none, &failure))
 		return;
 	held->policy = held->start.settings.policy;
 	for (size_t i = 0; i < held->policy.classes_len; i++)
 		held->classes[i] = held->policy.classes[i];
 }
 
-static int read_held(struct held *held, const struct seat *seat,
+static int read_held(struct held *held, const struct podif *podif,
 		     const struct natra_info *info)
 {
 	int r = 0;
@@ -260,33 +260,33 @@ static int read_held(struct held *held, const struct seat *seat,
 	if (info) {
 		held->policy = info->policy;
 		if (held->policy.classes_len)
-			r = natra_foreach_class(seat->n, seat->id, copy_class,
+			r = natra_foreach_class(podif->n, podif->id, copy_class,
 						held);
 		held->policy.classes_len = held->owned_len;
 	} else {
-		read_start(held, seat);
+		read_start(held, podif);
 	}
 	held->policy.classes = held->classes;
 	return r < 0 ? r : 0;
 }
 
-int held_hold(struct held *held, const struct seat *seat,
+int held_hold(struct held *held, const struct podif *podif,
 	      const struct natra_info *info, struct wish *wish, char *ret_text,
 	      size_t size)
 {
-	const bool may_lower = seat->jobs->edits == EDITS_LOWER;
+	const bool may_lower = podif->jobs->edits == EDITS_LOWER;
 	const struct note note = {ret_text, size};
 	int r;
 
 	ret_text[0] = '\0';
-	if (seat->jobs->edits == EDITS_ANY)
+	if (podif->jobs->edits == EDITS_ANY)
 		return 0;
-	r = read_held(held, seat, info);
+	r = read_held(held, podif, info);
 	/* Whatever is asked for is a limit where there was none. */
 	if (r < 0 || (may_lower && !policy_has_limits(&held->policy)))
 		return r;
 	hold_fields(&held->policy, may_lower, wish, &note);
-	hold_classes(held, seat, may_lower, wish, &note);
+	hold_classes(held, podif, may_lower, wish, &note);
 	return 0;
 }
 

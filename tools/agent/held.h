@@ -4,7 +4,7 @@
 #ifndef NATRA_AGENT_HELD_H
 #define NATRA_AGENT_HELD_H
 
-#include "seat.h"
+#include "podif.h"
 
 /* The limits that a pod has had so far: those on record, or, if none are attached, those of
  * its start. Once they are used, a wish points into them. */
@@ -26,7 +26,7 @@ struct held {
  * once the wish is not.
  * Returns 0 or -errno.
  */
-int held_hold(struct held *held, const struct seat *seat,
+int held_hold(struct held *held, const struct podif *podif,
 	      const struct natra_info *info, struct wish *wish, char *ret_text,
 	      size_t size);
 void held_free(struct held *held);

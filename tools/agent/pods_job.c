@@ -12,7 +12,7 @@
 #include "../common/memory.h"
 #include "../pods/results.h"
 #include "loop.h"
-#include "seat.h"
+#include "podif.h"
 
 /* Other jobs on limits wait for this one, so what remains is for the next. */
 #define DRAIN_MAX_MS 20000
@@ -25,51 +25,51 @@ struct pods {
 	struct pods_report *report;
 	size_t waiting;    /* pods whose queues must drain first */
 	uint64_t until_ms; /* when queues begin to drain no more; 0: never */
-	char why[INTERFACE_WHY_MAX]; /* of the seat that is looked at */
+	char why[INTERFACE_WHY_MAX]; /* of the podif that is looked at */
 };
 
-static void seat_failed(const struct pods *pods, const struct seat *seat,
-			const char *error)
+static void podif_failed(const struct pods *pods, const struct podif *podif,
+			 const char *error)
 {
 	pods->report->failed++;
-	seat_log(seat, NATRA_LOG_WARN, "a running pod stays as it is", error);
+	podif_log(podif, NATRA_LOG_WARN, "a running pod stays as it is", error);
 }
 
-static void note(struct pods *pods, const struct seat *seat, int r,
-		 enum seat_change change)
+static void note(struct pods *pods, const struct podif *podif, int r,
+		 enum podif_change change)
 {
 	if (r < 0)
-		seat_failed(pods, seat, seat_error(seat, r));
-	if (change == SEAT_LIMITED) {
+		podif_failed(pods, podif, podif_error(podif, r));
+	if (change == PODIF_LIMITED) {
 		pods->report->adopted++;
-		seat_log(seat, NATRA_LOG_INFO, "limited a running pod", NULL);
-	} else if (change == SEAT_LATER) {
+		podif_log(podif, NATRA_LOG_INFO, "limited a running pod", NULL);
+	} else if (change == PODIF_LATER) {
 		pods->waiting++;
-	} else if (change == SEAT_REPLACED) {
+	} else if (change == PODIF_REPLACED) {
 		pods->report->replaced++;
-		seat_log(seat, NATRA_LOG_INFO,
-			 "replaced the bandwidth plugin's limits", NULL);
+		podif_log(podif, NATRA_LOG_INFO,
+			  "replaced the bandwidth plugin's limits", NULL);
 	}
 }
 
 /* Lets a pod that is in no group join one that was made after it. */
-static int join_group(struct pods *pods, const struct seat *seat,
+static int join_group(struct pods *pods, const struct podif *podif,
 		      const struct natra_info *info)
 {
 	struct natra_policy policy = info->policy;
 	struct failure failure = {0};
-	enum seat_change change = SEAT_SAME;
+	enum podif_change change = PODIF_SAME;
 	struct wish wish;
 	struct natra_policy *wanted = &wish.settings.policy;
 	int r = 0;
 
 	/* An attach would undo what an edit has made of its classes. */
 	if (info->policy.group[0] || info->policy.classes_len ||
-	    !wish_may_join(seat->cached, pods->jobs->conf))
+	    !wish_may_join(podif->cached, pods->jobs->conf))
 		return 0;
-	if (wish_read(&wish, seat->cached, pods->jobs->conf, NULL, pods->n,
+	if (wish_read(&wish, podif->cached, pods->jobs->conf, NULL, pods->n,
 		      pods->jobs->log, &failure)) {
-		seat_failed(pods, seat, failure.msg);
+		podif_failed(pods, podif, failure.msg);
 	} else if (wanted->group[0]) {
 		/* Somebody may have changed its other limits since it started. */
 		policy_take_group(&policy, wanted);
@@ -78,48 +78,48 @@ static int join_group(struct pods *pods, const struct seat *seat,
 		policy.unshaped_subnets = wanted->unshaped_subnets;
 		policy.unshaped_subnets_len = wanted->unshaped_subnets_len;
 		*wanted = policy;
-		r = seat_attach(seat, &wish, &change);
+		r = podif_attach(podif, &wish, &change);
 		if (wanted->group[0] &&
-		    (change == SEAT_LIMITED || change == SEAT_REPLACED))
-			seat_log(seat, NATRA_LOG_INFO,
-				 "a running pod has joined its group", NULL);
+		    (change == PODIF_LIMITED || change == PODIF_REPLACED))
+			podif_log(podif, NATRA_LOG_INFO,
+				  "a running pod has joined its group", NULL);
 	}
-	if (change == SEAT_LATER)
+	if (change == PODIF_LATER)
 		pods->waiting++;
 	wish_free(&wish);
 	return r;
 }
 
-static void look_at(struct pods *pods, const struct seat *seat)
+static void look_at(struct pods *pods, const struct podif *podif)
 {
 	struct natra_info info = NATRA_INIT(info);
-	enum seat_change change = SEAT_SAME;
+	enum podif_change change = PODIF_SAME;
 	struct failure failure = {0};
 	struct wish wish;
-	int r = seat_query(seat, &info);
+	int r = podif_query(podif, &info);
 
 	/* A pod that has limits keeps them, see join_group. */
 	if (r != 0) {
 		if (r > 0)
-			r = seat_finish(seat, &info.policy, &change);
-		if (r == 0 && change != SEAT_LATER)
-			r = join_group(pods, seat, &info);
-		note(pods, seat, r, change);
+			r = podif_finish(podif, &info.policy, &change);
+		if (r == 0 && change != PODIF_LATER)
+			r = join_group(pods, podif, &info);
+		note(pods, podif, r, change);
 		return;
 	}
-	if (wish_read(&wish, seat->cached, pods->jobs->conf, NULL, pods->n,
+	if (wish_read(&wish, podif->cached, pods->jobs->conf, NULL, pods->n,
 		      pods->jobs->log, &failure))
-		seat_failed(pods, seat, failure.msg);
+		podif_failed(pods, podif, failure.msg);
 	else if (policy_has_limits(&wish.settings.policy))
-		r = seat_attach(seat, &wish, &change);
-	note(pods, seat, r, change);
+		r = podif_attach(podif, &wish, &change);
+	note(pods, podif, r, change);
 	wish_free(&wish);
 }
 
-static struct seat new_seat(struct pods *pods)
+static struct podif new_podif(struct pods *pods)
 {
 	pods->why[0] = '\0';
-	return (struct seat){
+	return (struct podif){
 		.jobs = pods->jobs,
 		.n = pods->n,
 		.root_fd = pods->root_fd,
@@ -146,34 +146,34 @@ static void say_unreadable(struct pods *pods, const char *path,
 /* Takes away the limits that hold beside the new ones because they are recorded on the
  * bpffs before. That may undo settings of the interface that the new ones need, which
  * attaching them again puts there. */
-static void leave_before(const struct pods *pods, const struct seat *seat)
+static void leave_before(const struct pods *pods, const struct podif *podif)
 {
 	struct natra_target target = NATRA_INIT(target);
 	struct natra_info info = NATRA_INIT(info);
 	int r;
 
-	if (!pods->before || seat_query(seat, &info) <= 0)
+	if (!pods->before || podif_query(podif, &info) <= 0)
 		return;
-	target.id = seat->id;
+	target.id = podif->id;
 	r = natra_detach(pods->before, &target);
 	if (r < 0)
-		seat_failed(pods, seat, natra_error(pods->before));
-	else if (r > 0 && natra_upgrade(pods->n, seat->id) < 0)
-		seat_failed(pods, seat, natra_error(pods->n));
+		podif_failed(pods, podif, natra_error(pods->before));
+	else if (r > 0 && natra_upgrade(pods->n, podif->id) < 0)
+		podif_failed(pods, podif, natra_error(pods->n));
 }
 
 static int look_at_result(void *arg, const char *path, const char *text)
 {
 	struct pods *pods = arg;
-	struct seat seat = new_seat(pods);
+	struct podif podif = new_podif(pods);
 	struct cached cached;
 
 	switch (cached_read(text, &cached)) {
 	case CACHED_INTERFACE:
-		if (!seat_fill(&seat, path, &cached))
+		if (!podif_fill(&podif, path, &cached))
 			break;
-		look_at(pods, &seat);
-		leave_before(pods, &seat);
+		look_at(pods, &podif);
+		leave_before(pods, &podif);
 		break;
 	case CACHED_UNREADABLE:
 		say_unreadable(pods, path, &cached);
@@ -211,14 +211,14 @@ static int upgrade(struct pods *pods)
 	int r = natra_foreach_attachment(pods->n, note_old, &ids);
 
 	for (size_t i = 0; r == 0 && i < ids.len; i++) {
-		struct seat seat = new_seat(pods);
+		struct podif podif = new_podif(pods);
 		int error = natra_upgrade(pods->n, ids.list[i]);
 
-		memcpy(seat.id, ids.list[i], sizeof(seat.id));
+		memcpy(podif.id, ids.list[i], sizeof(podif.id));
 		if (error == 0)
 			pods->report->upgraded++;
-		else if (!seat_has_ended(&seat, error))
-			seat_failed(pods, &seat, natra_error(pods->n));
+		else if (!podif_has_ended(&podif, error))
+			podif_failed(pods, &podif, natra_error(pods->n));
 	}
 	free(ids.list);
 	return r;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A pod's interface on this node, of libcni's cache, and how it gets limits while
  * the pod runs. */
-#ifndef NATRA_AGENT_SEAT_H
-#define NATRA_AGENT_SEAT_H
+#ifndef NATRA_AGENT_PODIF_H
+#define NATRA_AGENT_PODIF_H
 
 #include "../pods/interface.h"
 #include "../pods/wish.h"
 #include "jobs.h"
 
-struct seat {
+struct podif {
 	const struct jobs *jobs;
 	struct natra *n;
 	int root_fd;
@@ -21,38 +21,38 @@ struct seat {
 };
 
 /* Fills in the id and the pod. Returns false if nothing can be attached there. */
-bool seat_fill(struct seat *seat, const char *path,
-	       const struct cached *cached);
+bool podif_fill(struct podif *podif, const char *path,
+		const struct cached *cached);
 /* Logs a line about it. `error` may be NULL. */
-void seat_log(const struct seat *seat, enum natra_log_level level,
-	      const char *msg, const char *error);
+void podif_log(const struct podif *podif, enum natra_log_level level,
+	       const char *msg, const char *error);
 
-enum seat_change {
-	SEAT_SAME,     /* nothing was to do, or the pod has ended */
-	SEAT_LIMITED,  /* it was attached */
-	SEAT_REPLACED, /* natra's limits hold, and upstream's are gone */
-	SEAT_LATER, /* nothing was done, since upstream's queues must drain */
+enum podif_change {
+	PODIF_SAME,     /* nothing was to do, or the pod has ended */
+	PODIF_LIMITED,  /* it was attached */
+	PODIF_REPLACED, /* natra's limits hold, and upstream's are gone */
+	PODIF_LATER, /* nothing was done, since upstream's queues must drain */
 };
 
 /* Returns the text of an error that a call about it has returned. */
-const char *seat_error(const struct seat *seat, int r);
+const char *podif_error(const struct podif *podif, int r);
 
 /* Returns whether the last call of the library, which returned `r`, failed because the
  * pod has ended. */
-bool seat_has_ended(const struct seat *seat, int r);
+bool podif_has_ended(const struct podif *podif, int r);
 
 /* Returns 1 if limits of natra's hold, 0 if not, or -errno if that is not known. */
-int seat_query(const struct seat *seat, struct natra_info *ret_info);
+int podif_query(const struct podif *podif, struct natra_info *ret_info);
 
 /* Limits a pod that has no limits of natra's, or changes those that it has. Both put it into
  * its group as wish_attach does, after which `wish` has what holds. They return 0 or
  * -errno. */
-int seat_attach(const struct seat *seat, struct wish *wish,
-		enum seat_change *ret_change);
-int seat_configure(const struct seat *seat, struct wish *wish);
+int podif_attach(const struct podif *podif, struct wish *wish,
+		 enum podif_change *ret_change);
+int podif_configure(const struct podif *podif, struct wish *wish);
 /* Removes what upstream's plugin left at a pod that has limits of natra's, if that
  * was asked for and natra's policy there limits the same directions. */
-int seat_finish(const struct seat *seat, const struct natra_policy *policy,
-		enum seat_change *ret_change);
+int podif_finish(const struct podif *podif, const struct natra_policy *policy,
+		 enum podif_change *ret_change);
 
 #endif
