@@ -43,7 +43,7 @@ def full(directory):
     path = directory / "filler"
     with contextlib.suppress(OSError), open(path, "wb", buffering=0) as f:
         while True:
-            f.write(bytes(512))
+            f.write(bytes(4096))
     yield
     path.unlink()
 
@@ -60,8 +60,11 @@ def read_only(*directories):
 def unready(node, path, why, fault):
     """Somebody removes what natra has installed, and the agent cannot put it there."""
     since = len(node.agent.lines)
+    # What is removed has left room, which the agent would take first.
+    node.agent.process.send_signal(signal.SIGSTOP)
     path.unlink()
     with fault:
+        node.agent.process.send_signal(signal.SIGCONT)
         line = node.says(why, since)
         must(str(path.parent) in line, line)
         must(node.agent.get("/readyz")[0] == 503, "ready")
@@ -224,13 +227,14 @@ class Cgroup:
             if subprocess.run(["mount", "-t", kind, *words, "none", str(self.root)],
                               capture_output=True).returncode == 0:
                 break
-        self.path = self.root / f"natra-machine-{os.getpid()}"
+        # Each run is process 1 of its namespace.
+        self.path = self.root / f"natra-machine-{os.stat('/proc/self/ns/net').st_ino}"
         self.is_v1 = kind == "cgroup"
         with contextlib.suppress(OSError):
             (self.root / "cgroup.subtree_control").write_text(f"+{controller}")
 
     def __enter__(self):
-        self.path.mkdir()
+        self.path.mkdir(exist_ok=True)
         return self
 
     def take(self, process):
