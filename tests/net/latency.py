@@ -4,8 +4,7 @@
 
 sockperf sends 500 requests a second over TCP to the pod that is limited and has the
 streams, and at the same time as many to a second pod that has neither. What else runs on
-the machine delays both, and a queue of the limiter the first alone. Both figures without
-a limiter and with upstream's plugin are only shown.
+the machine delays both, and a queue of the limiter the first alone.
 """
 import os
 import statistics
@@ -26,31 +25,28 @@ UPSTREAM_BURST_BITS = 1000000
 
 def one(r, a, lim):
     """Return the percentiles of the requests to both pods."""
-    if lim:
-        lim.attach(CAP, CAP)
+    lim.attach(CAP, CAP)
     elephants = r.elephants()
     time.sleep(a.settle)
     runs = [r.on_lanes(lambda lane: r.sockperf(a.seconds, lane=lane))
             for _ in range(a.rounds)]
     r.stop(elephants)
-    if lim:
-        lim.detach()
+    lim.detach()
     return [{key: statistics.median(run[lane][p] for run in runs) / 1e3
              for key, p in PERCENTILES.items()} for lane in range(2)]
 
 
-def compare(r, rep, a, name, lim, judged):
+def compare(r, rep, a, name, lim):
     limited, other = one(r, a, lim)
     for pod, got in ((name, limited), ("  the other pod", other)):
         rep.shown(pod, ", ".join(f"p{p} {got[key]:.2f} ms"
                                  for key, p in PERCENTILES.items()))
-    if judged:
-        judge_latency(rep, name, limited, other)
+    judge_latency(rep, name, limited, other)
 
 
 def main(rep, a):
     if a.quick:
-        a.seconds, a.rounds, a.alone = 2, 1, True
+        a.seconds, a.rounds = 2, 1
     with Rig(lanes=2) as r:
         for lane in range(2):
             r.sockperf_server(lane=lane)
@@ -58,19 +54,11 @@ def main(rep, a):
         options = ["--attach-mode", a.mode] if a.mode else []
         tested = upstream if a.limiter == upstream.name else \
             limiter(a.limiter, r.pod, *options)
-        lims = [tested]
-        if not a.alone:
-            lims = [None, tested]
-            if tested is not upstream and os.access(Upstream.PLUGIN, os.X_OK):
-                lims.append(upstream)
-        for lim in lims:
-            name = lim.name if lim else "no limiter"
-            rep.measure(name, compare, r, rep, a, name, lim, lim is tested)
+        rep.measure(tested.name, compare, r, rep, a, tested.name, tested)
 
 
 if __name__ == "__main__":
     run_script(main, MODE, QUICK, LIMITER,
         option("--seconds", type=int, default=4),
         option("--settle", type=float, default=2),
-        option("--rounds", type=int, default=3),
-        option("--alone", action="store_true", help="nothing beside natra's figures"))
+        option("--rounds", type=int, default=3))

@@ -4,8 +4,7 @@
 
 25 clients open 20 connections a second each and get 6 kB a response from a pod with 10M
 each way and an elephant in each direction. At the same time 25 others do the same with
-a second pod, which has neither. The figures without a limit and with upstream's plugin
-are shown for comparison.
+a second pod, which has neither.
 """
 import os
 import statistics
@@ -13,7 +12,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
-from limiters import Upstream, limiter
+from limiters import limiter
 from percentiles import judge_latency
 from rig import Rig
 from script import LIMITER, MODE, QUICK, option, run_script
@@ -25,8 +24,7 @@ CLIENTS = 25
 def one(r, urls, lim, a):
     """Return hey's figures for the pod with elephants, with its rates on the wire, and
     for the other."""
-    if lim:
-        lim.attach(CAP, CAP)
+    lim.attach(CAP, CAP)
     elephants = r.elephants()
     time.sleep(a.settle)
     meters = r.meters()
@@ -35,11 +33,8 @@ def one(r, urls, lim, a):
     after = [m.read() for m in meters]
     got["in"], got["out"] = ((b1 - b0) * 8 / (t1 - t0) / 1e6
                              for (t0, b0), (t1, b1) in zip(before, after))
-    if lim and lim.name == "natra":
-        got["stats"] = lim.stats()
     r.stop(elephants)
-    if lim:
-        lim.detach()
+    lim.detach()
     return got, other
 
 
@@ -64,23 +59,16 @@ def beside(r, rep, urls, lim, a):
 
 def main(rep, a):
     if a.quick:
-        a.seconds, a.rounds, a.no_upstream = 3, 1, True
+        a.seconds, a.rounds = 3, 1
     with Rig(lanes=2) as r:
         urls = [r.nginx(pod=pod) for pod in r.pods]
         options = ["--attach-mode", a.mode] if a.mode else []
         lim = limiter(a.limiter, r.pod, *options)
         rep.measure("requests beside elephants", beside, r, rep, urls, lim, a)
-        if not a.no_upstream and os.access(Upstream.PLUGIN, os.X_OK):
-            show(rep, "no limiter", *one(r, urls, None, a))
-            for name, burst in (("containerd's burst", 4294967295),
-                                ("burst of 1 Mbit", 1000000)):
-                up = Upstream(r.pod, burst_bits=burst)
-                show(rep, f"upstream, {name}", *one(r, urls, up, a))
 
 
 if __name__ == "__main__":
     run_script(main, MODE, QUICK, LIMITER,
         option("--seconds", type=int, default=8),
         option("--settle", type=float, default=2),
-        option("--rounds", type=int, default=3),
-        option("--no-upstream", action="store_true"))
+        option("--rounds", type=int, default=3))
