@@ -40,29 +40,35 @@ static int open_bpffs(const struct pinwatch *p)
 	return fd;
 }
 
-static bool is_same(int a, int b)
+/* Returns the device of a file system, or 0 if there is none. */
+static dev_t device(int fd)
 {
-	struct stat x, y;
+	struct stat st;
 
-	return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev;
+	return fstat(fd, &st) == 0 ? st.st_dev : 0;
 }
 
 static void mounts_changed(void *arg, uint32_t events)
 {
 	struct pinwatch *p = arg;
+	const dev_t kept = device(p->kept_fd);
+	bool is_known = p->seen != kept;
 	int fd = open_bpffs(p);
-	bool is_lost = p->kept_fd >= 0 && !is_same(fd, p->kept_fd);
+	dev_t now = device(fd);
 
 	(void)events;
 	close_file(&fd);
-	if (!is_lost)
+	/* Most mounts are of others. */
+	if (!kept || now == p->seen)
 		return;
-	if (!p->is_lost)
+	p->seen = now;
+	if (now == kept)
+		return;
+	if (!is_known)
 		log_write(
 			p->log, NATRA_LOG_WARN,
 			"bpffs was unmounted or mounted over: the limits hold,"
 			" and running pods get them anew");
-	p->is_lost = true;
 	p->lost(p->arg);
 }
 
@@ -108,17 +114,17 @@ bool pinwatch_before(const struct pinwatch *p, char *ret_path, size_t size)
 {
 	(void)snprintf(ret_path, size, "/proc/self/fd/%d", p->kept_fd);
 	return p->kept_fd >= 0 && p->next_fd >= 0 &&
-	       !is_same(p->kept_fd, p->next_fd);
+	       device(p->kept_fd) != device(p->next_fd);
 }
 
 void pinwatch_end(struct pinwatch *p, bool are_limited)
 {
 	int fd = open_bpffs(p);
 
-	if (are_limited && is_same(fd, p->next_fd)) {
+	if (are_limited && fd >= 0 && device(fd) == device(p->next_fd)) {
 		close_file(&p->kept_fd);
 		p->kept_fd = fd;
-		p->is_lost = false;
+		p->seen = device(fd);
 		fd = -1;
 	}
 	close_file(&fd);
@@ -153,6 +159,7 @@ void pinwatch_open(struct pinwatch *p, struct loop *loop)
 	      EPOLLIN, "removing natra's directory on bpffs");
 	/* Pods that run already have their limits there. */
 	p->kept_fd = open_bpffs(p);
+	p->seen = device(p->kept_fd);
 	p->next_fd = -1;
 }
 

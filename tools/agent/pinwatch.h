@@ -7,6 +7,7 @@
 #define NATRA_AGENT_PINWATCH_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "../common/log.h"
 #include "loop.h"
@@ -19,9 +20,9 @@ struct pinwatch {
 	void *arg;
 	struct loop *loop;
 	struct source mounts, removal;
-	bool is_lost; /* it has been logged */
-	int kept_fd;  /* the bpffs that is kept open; -1: none */
-	int next_fd;  /* the one in which the pods are looked at now */
+	dev_t seen;  /* the bpffs that was there at the last mount; 0: none */
+	int kept_fd; /* the bpffs that is kept open; -1: none */
+	int next_fd; /* the one in which the pods are looked at now */
 };
 
 /* The members log, bpffs, lost and arg are set by the caller. A failure to watch is
