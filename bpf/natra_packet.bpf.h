@@ -23,12 +23,16 @@
 static __always_inline int load_bytes(struct __sk_buff *skb, __u32 offset,
 				      void *to, __u32 len)
 {
-	const __u8 *at = (void *)(long)skb->data;
+	__u64 begin = offset;
+	const __u8 *at;
 	__u32 i = 0;
 
-	if (offset > LINEAR_MAX)
+	/* The compiler would compare one register and add another one that differs by
+	 * a constant, between which the verifier before Linux 6.10 sees no relation. */
+	asm volatile("" : "+r"(begin));
+	if (begin > LINEAR_MAX)
 		return bpf_skb_load_bytes(skb, offset, to, len);
-	at += offset;
+	at = (void *)(long)skb->data + begin;
 	if ((void *)(at + len) > (void *)(long)skb->data_end)
 		return bpf_skb_load_bytes(skb, offset, to, len);
 	for (; i + 4 <= len; i += 4)
@@ -215,6 +219,40 @@ static __always_inline __u32 tag_bytes(const struct __sk_buff *skb)
 }
 
 /*
+ * Returns the hash of a fragment's flow, given that of its own tuple. The first one of a
+ * datagram has ports, and leaves the flow where those that follow find it; one whose
+ * datagram is not there is of the flow of all such between its two hosts. Datagrams are
+ * told apart by their id, and push each other out of the few places: a sender's fragments
+ * come in a row.
+ */
+natra_global __u64 datagram_global(struct __sk_buff *skb,
+				   const struct natra_config *config,
+				   const struct natra_parsed_packet *parsed,
+				   __u64 hash)
+{
+	const __u32 slot = skb->cb[0] & NATRA_CALL_SLOT;
+	const struct natra_tuple *t;
+	struct natra_fragmented *datagram;
+	struct natra_state *state;
+	__u64 key;
+
+	state = bpf_map_lookup_elem(&natra_states, &slot);
+	if (!state || !config || !parsed)
+		return hash; /* the verifier wants this check */
+	t = &parsed->tuple;
+	key = hash_v6(config->keys, t->saddr, t->daddr, parsed->fragment_id,
+		      natra_hash_kind(t->version, t->protocol, 2));
+	datagram = &state->fragmented[key % NATRA_FRAGMENTED];
+	if (!parsed->later_piece) {
+		NATRA_WRITE_ONCE(datagram->hash, hash);
+		NATRA_WRITE_ONCE(datagram->key, key);
+	} else if (NATRA_READ_ONCE(datagram->key) == key) {
+		hash = NATRA_READ_ONCE(datagram->hash);
+	}
+	return hash;
+}
+
+/*
  * Reads a packet that hash_fast cannot. It does all that such a packet needs, because
  * the verifier walks what follows a call once for each way to it.
  */
@@ -234,6 +272,9 @@ natra_global int read_slow_global(struct __sk_buff *skb,
 	packet->hash =
 		hash_v6(config->keys, t->saddr, t->daddr, t->ports,
 			natra_hash_kind(t->version, t->protocol, t->fragment));
+	if (t->fragment)
+		packet->hash =
+			datagram_global(skb, config, parsed, packet->hash);
 	if (tx) {
 		/* wire_len gives each segment of BIG TCP a jumbo header. */
 		wire_len -= parsed->jumbo_len * skb->gso_segs;

@@ -110,13 +110,12 @@ natra_inline void natra_parse_l4(void *ctx, __u32 offset,
 	p->l4_offset = offset;
 	p->header_len = offset - p->jumbo_len;
 	/* Without ports, all that two hosts send by a protocol is one flow,
-	 * and all fragments of it another one. */
-	if (t->fragment)
-		return;
-	if (natra_has_ports(t->protocol) &&
+	 * and all fragments of it but the first ones are another. */
+	if (!p->later_piece && natra_has_ports(t->protocol) &&
 	    NATRA_LOAD(ctx, offset, p->raw, sizeof(t->ports)) == 0)
 		t->ports = p->raw[0];
-	p->header_len += natra_l4_len(ctx, offset, t->protocol, p);
+	if (!t->fragment)
+		p->header_len += natra_l4_len(ctx, offset, t->protocol, p);
 }
 
 /*
@@ -143,6 +142,7 @@ natra_inline bool natra_parse_ipv4(void *ctx, __u32 *offset,
 	 * IP id tells datagrams apart, not flows: with it, each large datagram
 	 * of an elephant would be a mouse.
 	 */
+	p->fragment_id = half[2];
 	if (half[3] & natra_be16(0x3fff))
 		t->fragment = 1;
 	p->later_piece = (half[3] & natra_be16(0x1fff)) != 0;
@@ -195,6 +195,7 @@ natra_inline bool natra_parse_ipv6(void *ctx, __u32 *offset,
 		if (next == NATRA_PROTO_FRAGMENT) {
 			len = 8;
 			/* An atomic fragment is a whole packet (RFC 6946). */
+			p->fragment_id = p->raw[1];
 			if (half[1] & natra_be16(0xfff9))
 				t->fragment = 1;
 			p->later_piece = (half[1] & natra_be16(0xfff8)) != 0;

@@ -107,7 +107,7 @@ struct natra_stripe {
 struct natra_tuple {
 	__u32 saddr[4]; /* network byte order */
 	__u32 daddr[4];
-	__u32 ports; /* as in the packet; 0 of a fragment */
+	__u32 ports; /* as in the packet; 0 of a fragment but the first */
 	__u8 version;
 	__u8 protocol;
 	__u8 fragment;
@@ -118,12 +118,13 @@ struct natra_tuple {
 struct natra_parsed_packet {
 	struct natra_tuple tuple;
 	/* The headers that each segment has: layers 2 to 4, as far as they are known. */
-	__u32 header_len;
-	__u16 jumbo_len;  /* of the header that no segment has */
-	__u8 hop_limit;   /* of IPv6 */
-	__u8 later_piece; /* a fragment that is not the first */
+	__u16 header_len;
+	__u16 l4_offset;   /* where layer 4 begins; for NATRA_PARSED_IP only */
+	__u16 jumbo_len;   /* of the header that no segment has */
+	__u8 hop_limit;    /* of IPv6 */
+	__u8 later_piece;  /* a fragment that is not the first */
+	__u32 fragment_id; /* of the datagram, if it is a fragment */
 	__u32 raw[5];
-	__u32 l4_offset; /* where layer 4 begins; for NATRA_PARSED_IP only */
 };
 
 enum natra_pass {
@@ -330,6 +331,14 @@ struct natra_fair {
 	__s32 over;      /* the overdraft in that tick, 16 bits of fraction */
 };
 
+#define NATRA_FRAGMENTED 8
+
+/* A datagram whose first fragment has passed, see datagram_global(). */
+struct natra_fragmented {
+	__u64 key;  /* the hash of what all of its fragments have */
+	__u64 hash; /* of its flow */
+};
+
 /* The clocks of a member, see natra_groups.h. */
 struct natra_member {
 	__u64 clock_ns; /* runs by the member's weight */
@@ -409,7 +418,8 @@ struct natra_state {
 	__u64 packets_tat_ns;
 	__u64 connections_tat_ns;
 	struct natra_member member;
-	__u64 reserved[24];
+	struct natra_fragmented fragmented[NATRA_FRAGMENTED];
+	__u64 reserved[8];
 	__u8 heavy[NATRA_ROWS * NATRA_HEAVY_WIDTH]; /* see natra_classify.h */
 	struct natra_flow_entry flows[NATRA_FLOWS];
 	__u64 clocks[NATRA_FAIR_ROWS * NATRA_FAIR_WIDTH]; /* natra_fair.h */

@@ -129,6 +129,64 @@ static void pieces_of_a_datagram_are_one_flow(void **state)
 	assert_int_equal(flows[0].packets, TH_LEN(pieces));
 }
 
+/* Sends a datagram in pieces of 1500 bytes, without the first one if its port is 0. */
+static enum natra_counter send_pieces(uint16_t port, bool ipv6, uint16_t id,
+				      uint16_t count)
+{
+	struct th_result r = {0};
+	struct packet p;
+
+	for (uint16_t i = port ? 0 : 1; i < count; i++) {
+		const bool more = i + 1 < count;
+
+		packet_begin(&p);
+		packet_ethernet(&p);
+		if (ipv6) {
+			packet_ipv6(&p, &(struct packet_ip){0});
+			packet_ipv6_fragment(&p, (uint16_t)(i * 1448 + more),
+					     id);
+		} else {
+			packet_ipv4(
+				&p,
+				&(struct packet_ip){
+					.id = id,
+					.fragment =
+						(uint16_t)(i * 181 +
+							   more * PACKET_MORE_FRAGMENTS)});
+		}
+		packet_udp(&p, port, 53);
+		packet_pad(&p, 1500);
+		packet_end(&p);
+		th_send(&run, &p, NULL, &r);
+	}
+	return r.counter;
+}
+
+/* Fragments are of their datagram's flow, so those of one do not suffer for another's. */
+static void datagrams_in_pieces_are_of_their_flows(void **state)
+{
+	struct natra_limits limits = th_limits();
+
+	(void)state;
+	limits.pass = NATRA_PASS_FREE;
+	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
+	for (int ipv6 = 0; ipv6 < 2; ipv6++) {
+		th_set_tat(&run, th_now() + 3600 * TH_SECOND);
+		for (uint16_t id = 1; id < 10; id++)
+			(void)send_pieces(1000, ipv6, id, 8);
+		assert_int_equal(send_pieces(1000, ipv6, 10, 2),
+				 NATRA_COUNT_DROPPED_RATE);
+		assert_int_equal(send_pieces(2000, ipv6, 11, 3),
+				 NATRA_COUNT_MICE);
+		/* Those whose first piece has not come are one flow together, and
+		 * cannot be many mice. */
+		for (uint16_t id = 20; id < 30; id++)
+			(void)send_pieces(0, ipv6, id, 2);
+		assert_int_equal(send_pieces(0, ipv6, 30, 2),
+				 NATRA_COUNT_DROPPED_RATE);
+	}
+}
+
 static void mice_and_what_is_not_ip_are_not_listed(void **state)
 {
 	struct natra_limits limits = th_limits();
@@ -195,6 +253,7 @@ int main(void)
 		CASE(heavy_flow_is_listed_with_its_tuple),
 		CASE(plain_and_optioned_packets_share_one_estimate),
 		CASE(pieces_of_a_datagram_are_one_flow),
+		CASE(datagrams_in_pieces_are_of_their_flows),
 		CASE(mice_and_what_is_not_ip_are_not_listed),
 		CASE(table_keeps_at_most_32_flows_each_once),
 		CASE(entry_whose_tuple_is_not_its_own_is_hidden),

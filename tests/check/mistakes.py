@@ -224,6 +224,8 @@ BPF = (
     Mistake("other-types-pass", "bpf", "judge",
             "natra_unlikely(control) && is_within_link(state, packet, units)",
             "natra_unlikely(control)", "bpf-passes"),
+    Mistake("pieces-have-no-flow", "bpf", "datagram_global",
+            "if (!parsed->later_piece) {", "if (false) {", "bpf-flows"),
     Mistake("routers-send-discovery", "bpf", "natra_is_discovery",
             "p->hop_limit == 255", "true", "unit-parse_ipv6"),
     Mistake("tunnels-have-no-headers", "bpf", "natra_tunnel_len",

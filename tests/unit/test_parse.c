@@ -251,7 +251,7 @@ static struct parsed parse_fragment(uint16_t fragment, uint16_t id,
 	return parse_packet(&p);
 }
 
-static void all_fragments_between_two_hosts_are_one_flow(void **state)
+static void first_fragments_have_ports_and_the_others_an_id(void **state)
 {
 	struct parsed first = parse_fragment(PACKET_MORE_FRAGMENTS, 7, 0);
 	struct parsed middle =
@@ -263,11 +263,14 @@ static void all_fragments_between_two_hosts_are_one_flow(void **state)
 	(void)state;
 	assert_int_equal(first.kind, NATRA_PARSED_IP);
 	assert_int_equal(first.res.tuple.fragment, 1);
-	assert_int_equal(first.res.tuple.ports, 0);
-	assert_true(same_flow(&first, &middle));
-	assert_true(same_flow(&first, &last));
-	assert_true(same_flow(&first, &other_id));
-	assert_false(same_flow(&first, &other_target));
+	assert_int_equal(first.res.tuple.ports, ports_of(40000, 80));
+	assert_int_equal(last.res.tuple.ports, 0);
+	assert_true(same_flow(&middle, &last));
+	assert_true(same_flow(&middle, &other_id));
+	assert_false(same_flow(&middle, &other_target));
+	assert_int_equal(first.res.fragment_id, last.res.fragment_id);
+	assert_int_equal(first.res.fragment_id, middle.res.fragment_id);
+	assert_int_not_equal(first.res.fragment_id, other_id.res.fragment_id);
 }
 
 static void dont_fragment_is_no_fragment(void **state)
@@ -396,7 +399,8 @@ int main(void)
 		cmocka_unit_test(type_and_version_must_tell_the_same),
 		cmocka_unit_test(ip_options_do_not_change_the_flow),
 		cmocka_unit_test(header_shorter_than_ipv4_has_is_opaque),
-		cmocka_unit_test(all_fragments_between_two_hosts_are_one_flow),
+		cmocka_unit_test(
+			first_fragments_have_ports_and_the_others_an_id),
 		cmocka_unit_test(dont_fragment_is_no_fragment),
 		cmocka_unit_test(every_protocol_with_ports_has_them),
 		cmocka_unit_test(other_protocols_have_no_ports),

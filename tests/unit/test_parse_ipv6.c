@@ -138,7 +138,7 @@ static struct parsed parse_fragment(uint16_t fragment, uint32_t id,
 	return parse_packet(&p);
 }
 
-static void all_fragments_between_two_hosts_are_one_flow(void **state)
+static void first_fragments_have_ports_and_the_others_an_id(void **state)
 {
 	(void)state;
 	for (size_t ahead = 0; ahead <= 8; ahead += 8) {
@@ -150,9 +150,14 @@ static void all_fragments_between_two_hosts_are_one_flow(void **state)
 		assert_int_equal(first.kind, NATRA_PARSED_IP);
 		assert_int_equal(first.res.tuple.fragment, 1);
 		assert_int_equal(first.res.tuple.protocol, 17);
-		assert_true(same_flow(&first, &middle));
-		assert_true(same_flow(&first, &last));
-		assert_true(same_flow(&first, &other));
+		assert_int_equal(first.res.tuple.ports, ports_of(40000, 80));
+		assert_int_equal(last.res.tuple.ports, 0);
+		assert_true(same_flow(&middle, &last));
+		assert_true(same_flow(&middle, &other));
+		assert_int_equal(first.res.fragment_id, last.res.fragment_id);
+		assert_int_equal(first.res.fragment_id, middle.res.fragment_id);
+		assert_int_not_equal(first.res.fragment_id,
+				     other.res.fragment_id);
 	}
 }
 
@@ -323,7 +328,8 @@ int main(void)
 		cmocka_unit_test(
 			five_extension_headers_are_one_flow_per_address_pair),
 		cmocka_unit_test(authentication_header_is_measured_in_words),
-		cmocka_unit_test(all_fragments_between_two_hosts_are_one_flow),
+		cmocka_unit_test(
+			first_fragments_have_ports_and_the_others_an_id),
 		cmocka_unit_test(atomic_fragment_is_a_whole_packet),
 		cmocka_unit_test(jumbo_header_is_not_of_the_segments),
 		cmocka_unit_test(reserved_bits_make_no_fragment),
