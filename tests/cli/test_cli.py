@@ -84,7 +84,7 @@ INSTALL_BAD = {
                "fastpasss=free", "k" * 80 + "=1", "a\x1b=1"],
     "--network": ["", "n" * 256, "..", "../net", "a/b", ".a", "a b"],
     "--root": ["", "host"],
-    "--runtime-version": ["", "2.1.0", "containerd", "docker://20.10.1",
+    "--runtime-version": ["", "2.1.0", "containerd", "rkt://1.30.0",
                           "containerd://", "containerd github.com/v2"],
 }
 # Each command has one valid argument list here, without optional arguments.

@@ -284,7 +284,7 @@ def gso(p):
     p.inside("ip", "link", "set", "eth0", "gso_max_segs", "65535")
 
 
-def other_interface(p):
+def second_interface(p):
     """EKS gives a pod of an IPv6 cluster a second interface."""
     p.attach()
     path = next((p.root / "var/lib/cni/results").iterdir())
@@ -414,7 +414,7 @@ STATES = (
     ("big-tcp", True, big_tcp),
     ("gso", True, gso),
     ("changed", True, changed, "shop/web"),
-    ("other-interface", False, other_interface),
+    ("second-interface", False, second_interface),
 )
 FQ_STATES = (
     ("fq-replaced", True, fq_replaced),

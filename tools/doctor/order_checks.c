@@ -217,7 +217,7 @@ static void not_attached(const struct finder *f)
 	found(f, "attach", attach, NULL);
 }
 
-static void other_interface(const struct finder *f)
+static void second_interface(const struct finder *f)
 {
 	const struct pod *pod = f->pod;
 	cleanup_text char *names = NULL;
@@ -288,9 +288,9 @@ const struct check checks_of_order[] = {
 	{"not-attached",
 	 "natra was called for it, but it has no limits (any more)",
 	 "{=attach}", not_attached},
-	{"other-interface",
+	{"second-interface",
 	 "its limits hold at {ifname}, and not at {names}, which its list made, too",
-	 "natractl show {id}", other_interface},
+	 "natractl show {id}", second_interface},
 	{"changed",
 	 "its limits were changed since it was made: ingress {in_now} instead of {in}, egress {out_now} instead of {out} bit/s",
 	 "natractl set {id} --ingress-rate {in} --egress-rate {out}", changed},
