@@ -96,11 +96,39 @@ class Identity(KernelCase):
         self.limits_only("wan0")
 
     def test_virtual_machine_without_its_other_end(self):
-        self.made(mac=True, address=True)
-        mac = self.link()["address"]
-        self.rename("link set wan0 address 02:00:00:00:00:07",
-                    f"link add eth0 address {mac} {DECOY}")
-        self.limits_none("eth0", "does not lead out of the pod")
+        """The stand-in, or what a process of the pod has made, is of any kind."""
+        for name, decoy in (("eth0", "link add eth0 " + DECOY), ("lo", "link set lo up"),
+                            ("eth0", "tuntap add eth0 mode tap")):
+            with self.subTest(decoy):
+                self.made(mac=True, address=True)
+                mac = self.link()["address"]
+                self.rename("link set wan0 address 02:00:00:00:00:07", decoy,
+                            f"link set {name} address {mac}")
+                self.limits_none(name, "does not lead out of the pod")
+                self.doCleanups()
+                self.setUp()
+
+    def test_macvlan(self):
+        """One of the node's leads out of the pod, and one above the pod's own does not."""
+        for parent, words in ("veth-a", ()), ("wan0", ("does not lead out",)):
+            with self.subTest(parent):
+                self.made(mac=True)
+                mac = self.link()["address"]
+                where = ["nsenter", f"--net={self.node.netns('a')}"] if words else []
+                self.rename("link set wan0 address 02:00:00:00:00:07")
+                p = subprocess.run([*where, "ip", "link", "add", "link", parent, "name", "eth0",
+                                    "address", mac, "type", "macvlan"], capture_output=True)
+                if b"Unknown device type" in p.stderr:
+                    self.skipTest("the kernel has no macvlan")
+                if words:
+                    self.limits_none(*words)
+                else:
+                    with open(self.node.netns("a")) as ns:
+                        run("ip", "link", "set", "eth0", "netns",
+                            f"/proc/{os.getpid()}/fd/{ns.fileno()}")
+                    self.limits_only("eth0", "wan0")
+                self.doCleanups()
+                self.setUp()
 
     def test_mac_or_address(self):
         for more in {"mac": True}, {"address": True}:

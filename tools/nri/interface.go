@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -34,7 +35,8 @@ var native = binary.NativeEndian
 
 // link is an interface of a network namespace.
 type link struct {
-	name, kind string // the kind is "veth", "dummy" and so on; "" of a device
+	name, kind string // the kind is "veth", "dummy" and so on; "" of a device and of lo
+	leaves     bool   // the interface below it, or its other end, is on the node
 	addresses  []net.IP
 }
 
@@ -108,12 +110,13 @@ func (p *plugin) noneOnNode(hosts []string) error {
 	return nil
 }
 
-// leadsOut returns whether packets can leave the pod by an interface that is no pair: a
-// process can make one of these kinds, and give it the pod's address.
+// leadsOut returns whether packets can leave the pod by an interface that is no pair: it is a
+// device, or above one of the node's. A process in the pod can make one of any kind above what
+// it has itself, and give it, or lo, the pod's address.
 func leadsOut(links []link, name string) bool {
 	for _, l := range links {
 		if l.name == name {
-			return !slices.Contains([]string{"veth", "dummy", "bridge", "ifb"}, l.kind)
+			return l.kind == "" && name != "lo" || l.kind != "veth" && l.leaves
 		}
 	}
 	return false
@@ -171,6 +174,11 @@ func linksOf(netns string) (links []link, err error) {
 		return nil, err
 	}
 	defer file.Close()
+	node, err := os.Open("/proc/self/ns/net")
+	if err != nil {
+		return nil, err
+	}
+	defer node.Close()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -178,15 +186,16 @@ func linksOf(netns string) (links []link, err error) {
 		// run others in the pod's namespace.
 		runtime.LockOSThread()
 		if err = unix.Setns(int(file.Fd()), unix.CLONE_NEWNET); err == nil {
-			links, err = linksHere()
+			links, err = linksHere(node)
 		}
 	}()
 	<-done
 	return links, err
 }
 
-func linksHere() ([]link, error) {
-	kinds, err := kindsHere()
+// linksHere returns those of the thread's namespace.
+func linksHere(node *os.File) ([]link, error) {
+	looks, err := looksHere(node)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +209,8 @@ func linksHere() ([]link, error) {
 		if err != nil {
 			continue // it is gone
 		}
-		l := link{name: one.Name, kind: kinds[one.Index]}
+		l := looks[one.Index]
+		l.name = one.Name
 		for _, a := range addresses {
 			if block, ok := a.(*net.IPNet); ok {
 				l.addresses = append(l.addresses, block.IP)
@@ -211,8 +221,8 @@ func linksHere() ([]link, error) {
 	return links, nil
 }
 
-// kindsHere returns the kinds of this namespace's interfaces by their indices.
-func kindsHere() (map[int]string, error) {
+// looksHere returns by their indices what net.Interfaces does not tell of interfaces.
+func looksHere(node *os.File) (map[int]link, error) {
 	answer, err := syscall.NetlinkRIB(syscall.RTM_GETLINK, syscall.AF_UNSPEC)
 	if err != nil {
 		return nil, os.NewSyscallError("netlinkrib", err)
@@ -221,36 +231,71 @@ func kindsHere() (map[int]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	kinds := map[int]string{}
+	// The dump has given the node an id, if an interface is above one of the node's.
+	id, err := idOf(node)
+	if err != nil {
+		return nil, err
+	}
+	looks := map[int]link{}
 	for _, m := range messages {
 		if m.Header.Type != syscall.RTM_NEWLINK {
 			continue
 		}
-		attributes, err := syscall.ParseNetlinkRouteAttr(&m)
-		if err != nil {
-			return nil, err
-		}
-		for _, a := range attributes {
-			if a.Attr.Type == unix.IFLA_LINKINFO {
-				index := int32(native.Uint32(m.Data[4:])) // of struct ifinfomsg
-				kinds[int(index)] = kindOf(a.Value)
-			}
+		attributes := m.Data[unix.SizeofIfInfomsg:]
+		index := int32(native.Uint32(m.Data[4:])) // of struct ifinfomsg
+		looks[int(index)] = link{
+			kind: unix.ByteSliceToString(attribute(
+				attribute(attributes, unix.IFLA_LINKINFO), unix.IFLA_INFO_KIND)),
+			leaves: id != nil && bytes.Equal(attribute(attributes, unix.IFLA_LINK_NETNSID), id),
 		}
 	}
-	return kinds, nil
+	return looks, nil
 }
 
-// kindOf returns the kind in the attributes that are in IFLA_LINKINFO.
-func kindOf(info []byte) string {
-	for len(info) >= unix.SizeofRtAttr {
-		size := int(native.Uint16(info))
-		if size < unix.SizeofRtAttr || size > len(info) {
+// idOf returns the id by which the thread's namespace knows another one; nil: it has none.
+func idOf(netns *os.File) ([]byte, error) {
+	s, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, os.NewSyscallError("socket", err)
+	}
+	defer unix.Close(s)
+	request := native.AppendUint32(nil, unix.NLMSG_HDRLEN+4+8)
+	request = native.AppendUint16(request, unix.RTM_GETNSID)
+	request = native.AppendUint16(request, unix.NLM_F_REQUEST)
+	request = append(request, make([]byte, 8+4)...) // with struct rtgenmsg
+	request = native.AppendUint16(request, 8)
+	request = native.AppendUint16(request, unix.NETNSA_FD)
+	request = native.AppendUint32(request, uint32(netns.Fd()))
+	if err = unix.Sendto(s, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return nil, os.NewSyscallError("sendto", err)
+	}
+	answer := make([]byte, 4096)
+	n, _, err := unix.Recvfrom(s, answer, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("recvfrom", err)
+	}
+	messages, err := syscall.ParseNetlinkMessage(answer[:n])
+	if err != nil || len(messages) != 1 || messages[0].Header.Type != unix.RTM_NEWNSID {
+		return nil, err
+	}
+	id := attribute(messages[0].Data[4:], unix.NETNSA_NSID)
+	if len(id) != 4 || int32(native.Uint32(id)) < 0 {
+		return nil, nil
+	}
+	return id, nil
+}
+
+// attribute returns the value of one of netlink's attributes; nil: there is none.
+func attribute(all []byte, kind uint16) []byte {
+	for len(all) >= unix.SizeofRtAttr {
+		size := int(native.Uint16(all))
+		if size < unix.SizeofRtAttr || size > len(all) {
 			break
 		}
-		if native.Uint16(info[2:]) == unix.IFLA_INFO_KIND {
-			return unix.ByteSliceToString(info[unix.SizeofRtAttr:size])
+		if native.Uint16(all[2:]) == kind {
+			return all[unix.SizeofRtAttr:size]
 		}
-		info = info[min((size+3)&^3, len(info)):]
+		all = all[min((size+3)&^3, len(all)):]
 	}
-	return ""
+	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -20,6 +21,10 @@ import (
 
 // How long to wait before the runtime is called again after it has gone.
 const reconnect = time.Second
+
+// A thread that has entered a pod's namespace ends, but the first one cannot: /proc/self would
+// lead there from then on, and the namespace would stay. So it runs main alone.
+func init() { runtime.LockOSThread() }
 
 func main() {
 	socket := flag.String("socket", "", "NRI's socket (/var/run/nri/nri.sock)")

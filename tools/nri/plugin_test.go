@@ -5,10 +5,12 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -247,7 +249,7 @@ func TestOlderNatractl(t *testing.T) {
 // says, and not the one that has the address by now.
 func TestInterfaceOfRunningPod(t *testing.T) {
 	const address = "10.0.0.7"
-	at := func(kind, name string, addresses ...net.IP) link { return link{name, kind, addresses} }
+	at := func(kind, name string, addresses ...net.IP) link { return link{name, kind, false, addresses} }
 	own := net.ParseIP(address)
 	for what, c := range map[string]struct {
 		links      []link
@@ -262,7 +264,11 @@ func TestInterfaceOfRunningPod(t *testing.T) {
 		"no result":           {[]link{at("dummy", "eth0"), at("veth", "wan0", own)}, "", true, "wan0", ""},
 		"no result, a decoy":  {[]link{at("dummy", "eth0", own), at("veth", "wan0")}, "", true, "", "may not be its own"},
 		"no result, two lead": {[]link{at("veth", "eth0", own), at("veth", "wan0")}, "", true, "", "may not be its own"},
-		"no pair":             {[]link{at("macvlan", "eth0", own)}, "", true, "eth0", ""},
+		"no pair":             {[]link{{"eth0", "macvlan", true, []net.IP{own}}}, "", true, "eth0", ""},
+		"a device":            {[]link{at("", "eth0", own)}, "", true, "eth0", ""},
+		"above the pod's own": {[]link{at("", "wan0"), at("macvlan", "eth0", own)}, "", true, "", "may not be its own"},
+		"a tunnel":            {[]link{at("", "wan0"), at("vxlan", "eth0", own)}, "", true, "", "may not be its own"},
+		"loopback":            {[]link{at("", "wan0"), at("", "lo", own)}, "", true, "", "may not be its own"},
 		"a pair of the pod's": {[]link{at("veth", "inner", own)}, "", true, "", "may not be its own"},
 	} {
 		r := newRig(t, `*'"find_leftovers"'*'"inner"'*) echo '{"errno": 0, "result": {"host_ifname": ""}}';;`,
@@ -290,21 +296,47 @@ func TestInterfaceOfRunningPod(t *testing.T) {
 	}
 }
 
-// The kinds of interfaces are read as the kernel tells them.
-func TestKinds(t *testing.T) {
+// Attributes are read as the kernel writes them.
+func TestAttributes(t *testing.T) {
 	info := native.AppendUint16(nil, 4) // without a value
 	info = native.AppendUint16(info, 9)
 	info = native.AppendUint16(info, 9)
 	info = native.AppendUint16(info, unix.IFLA_INFO_KIND)
 	info = append(info, "veth\x00\x00\x00\x00"...)
-	if got := kindOf(info); got != "veth" {
+	if got := attribute(info, unix.IFLA_INFO_KIND); string(got) != "veth\x00" {
 		t.Errorf("%q", got)
 	}
 	for size := range info {
-		kindOf(info[:size]) // it is cut, which no kernel does
+		attribute(info[:size], unix.IFLA_INFO_KIND) // it is cut, which no kernel does
 	}
-	links, err := linksHere()
-	if err != nil || len(links) == 0 {
-		t.Errorf("%v, %v", links, err)
+}
+
+// The interfaces of another namespace are looked at, one above an interface of this one is told
+// from others, and the process stays in its own namespace.
+func TestLinksOfPod(t *testing.T) {
+	made := make(chan *os.File)
+	go func() {
+		defer close(made)
+		runtime.LockOSThread()
+		if unix.Unshare(unix.CLONE_NEWNET) == nil {
+			file, _ := os.Open("/proc/thread-self/ns/net")
+			made <- file
+		}
+	}()
+	netns := <-made
+	if netns == nil {
+		t.Skip("needs root")
+	}
+	defer netns.Close()
+	path := fmt.Sprintf("/proc/self/fd/%d", netns.Fd())
+	before, _ := os.Readlink("/proc/self/ns/net")
+	for range 20 {
+		links, err := linksOf(path)
+		if err != nil || len(links) == 0 || links[0].name != "lo" || links[0].leaves {
+			t.Fatalf("%v, %v", links, err)
+		}
+	}
+	if after, _ := os.Readlink("/proc/self/ns/net"); after != before {
+		t.Errorf("%s has become %s", before, after)
 	}
 }

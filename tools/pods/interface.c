@@ -3,6 +3,10 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/net_namespace.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
@@ -15,6 +19,8 @@
 #include <netlink/netlink.h>
 #include <netlink/route/addr.h>
 #include <netlink/route/link.h>
+
+#include "../common/text.h"
 
 #define OWN_NETNS  "/proc/self/ns/net"
 #define INIT_NETNS "/proc/1/ns/net"
@@ -278,6 +284,48 @@ static struct rtnl_link *choose(const struct search *s, struct nl_cache *links,
 	return count == 1 ? found : NULL;
 }
 
+static int take_nsid(struct nl_msg *msg, void *arg)
+{
+	const struct nlattr *nsid = nlmsg_find_attr(
+		nlmsg_hdr(msg), sizeof(struct rtgenmsg), NETNSA_NSID);
+
+	if (nsid)
+		*(int *)arg = (int)nla_get_u32(nsid);
+	return NL_OK;
+}
+
+/* Returns the id by which the pod's namespace knows that of the node; -1: it has none. */
+static int ask_nsid(const struct search *s)
+{
+	struct rtgenmsg gen = {.rtgen_family = AF_UNSPEC};
+	cleanup_close int node_fd = open(OWN_NETNS, O_RDONLY | O_CLOEXEC);
+	struct nl_msg *msg = nlmsg_alloc_simple(RTM_GETNSID, 0);
+	int nsid = -1;
+
+	if (node_fd >= 0 && msg &&
+	    nlmsg_append(msg, &gen, sizeof(gen), NLMSG_ALIGNTO) == 0 &&
+	    nla_put_u32(msg, NETNSA_FD, (uint32_t)node_fd) == 0 &&
+	    nl_socket_modify_cb(s->pod, NL_CB_VALID, NL_CB_CUSTOM, take_nsid,
+				&nsid) == 0 &&
+	    nl_send_auto(s->pod, msg) >= 0)
+		(void)nl_wait_for_ack(s->pod);
+	nlmsg_free(msg);
+	return nsid;
+}
+
+/* Returns whether packets leave the pod by an interface: it is a device, or the one below it,
+ * or its other end, is on the node. A process in the pod can make one of any kind, but only
+ * above what it has itself. */
+static bool leads_out(const struct search *s, struct rtnl_link *link)
+{
+	int nsid;
+
+	if (!rtnl_link_get_type(link))
+		return !(rtnl_link_get_flags(link) & IFF_LOOPBACK);
+	return rtnl_link_get_link_netnsid(link, &nsid) == 0 && nsid >= 0 &&
+	       nsid == ask_nsid(s);
+}
+
 /* Refuses what leads nowhere: a process in the pod can have made it. */
 static int take_chosen(const struct search *s, struct rtnl_link *link)
 {
@@ -287,8 +335,7 @@ static int take_chosen(const struct search *s, struct rtnl_link *link)
 
 	if (r < 0)
 		return r;
-	if (is_kind(link, "dummy") || is_kind(link, "bridge") ||
-	    is_kind(link, "ifb") || (is_kind(link, "veth") && !host[0]))
+	if (is_kind(link, "veth") ? !host[0] : !leads_out(s, link))
 		return refuse_interface(
 			s->why, -EBADE,
 			"interface '%s' does not lead out of the pod, so it is not the one that the runtime made",
