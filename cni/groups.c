@@ -157,11 +157,35 @@ int groups_join(struct settings *s, const struct asker *asker, struct natra *n,
 	return 0;
 }
 
+/* Attaches, and tries once more without what natra's annotations ask for: each value may be
+ * possible by itself, but not with the pod's rate, its group or this kernel, and a pod that goes
+ * on would get rid of its limits by that. */
+static int
+attach_annotated(struct settings *s, struct natra *n, struct log *log,
+		 int (*attach)(void *arg, const struct natra_policy *policy),
+		 void *arg)
+{
+	struct failure failure = {0};
+	int r = attach(arg, &s->policy);
+
+	if (r == 0 || r == -EBUSY || !s->continue_on_error ||
+	    memcmp(&s->policy, &s->plain, sizeof(s->plain)) == 0)
+		return r;
+	(void)failure_of_natra(&failure, n, r, CNI_NOT_SHAPED);
+	s->policy = s->plain;
+	r = attach(arg, &s->policy);
+	if (r == 0)
+		log_write(log, NATRA_LOG_ERROR,
+			  "%s: the pod's annotations do not count",
+			  failure.msg);
+	return r;
+}
+
 int groups_attach(struct settings *s, struct natra *n, struct log *log,
 		  int (*attach)(void *arg, const struct natra_policy *policy),
 		  void *arg)
 {
-	int r = attach(arg, &s->policy);
+	int r = attach_annotated(s, n, log, attach, arg);
 	const bool is_absent =
 		r < 0 && natra_error_code(n) == NATRA_CODE_NO_GROUP;
 	struct failure failure = {0};
@@ -176,6 +200,16 @@ int groups_attach(struct settings *s, struct natra *n, struct log *log,
 	if (!s->continue_on_error || (!is_absent && r != -ERANGE))
 		return r;
 	(void)failure_of_natra(&failure, n, r, CNI_NOT_SHAPED);
+	if (r == -ERANGE && s->policy.group_floor_bits_per_sec) {
+		/* The floors of the pods before it are all that the group can promise. */
+		s->policy.group_floor_bits_per_sec = 0;
+		r = attach(arg, &s->policy);
+		if (r == 0)
+			log_write(log, NATRA_LOG_ERROR,
+				  "%s: the pod has no floor", failure.msg);
+		if (r != -ERANGE)
+			return r;
+	}
 	leave(s);
 	/* Without its group it would have no limit, which the caller has to say. */
 	if (!policy_has_limits(&s->policy))

@@ -15,6 +15,8 @@ enum precedence {
 
 struct settings {
 	struct natra_policy policy;
+	struct natra_policy
+		plain; /* without what natra's annotations ask for */
 	/* The policy's subnets point to these, and these to the configuration. */
 	const char *subnets[NATRA_SUBNETS_MAX];
 	struct natra_class classes[NATRA_CLASSES_MAX];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "wanted.h"
 
+#include "../src/policy/fields.h"
 #include "bandwidth.h"
 #include "classes.h"
 #include "groups.h"
@@ -37,6 +38,8 @@ static int annotate(struct settings *s, const struct asker *asker,
 	asked.allowed = s->allowed;
 	asked.allowed_len = s->allowed_len;
 	asked.skip_bad = s->continue_on_error;
+	s->plain = s->policy;
+	policy_fields_drop_alone(&s->plain);
 	r = natra_policy_annotate(n, &s->policy, &asked, &s->asked);
 	if (r == 0 && s->precedence == PRECEDENCE_LOWEST) {
 		lower(&s->policy.ingress_rate_bits_per_sec, in);

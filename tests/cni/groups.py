@@ -156,8 +156,28 @@ def parts(rep, pod):
                 group=TENANT)
     rep.equal("a floor over the pod's own rate", (a.error() > 0, pod.show()),
               (True, None))
+    for rates in RATES, {}:  # over the pod's own, and over the group's
+        keys = {"annotations": {FLOOR: "70M"}, "allowAnnotations": allowed, "group": TENANT,
+                "onError": "continue"}
+        a = pod.run("ADD", rates, **keys)
+        rep.equal("such a floor, onError continue", (a.code, pod.group(), limits(pod.show())[:2]),
+                  (0, ("blue", 0, 0), (rates.get("ingressRate", 0), rates.get("egressRate", 0))))
+        rep.equal("CHECK", pod.run("CHECK", rates, **keys).text(), "")
     pod.run("DEL", group=TENANT)
     rep.equal("groups left", sorted(groups()), [])
+
+
+def full(rep, first, second):
+    """One whose floor is over what the others' floors have left is a member without a floor."""
+    keys = {"group": TENANT, "groupFloor": "30M"}
+    rep.equal("the first", (first.run("ADD", {}, **keys).code, first.group()),
+              (0, ("blue", 0, 30 * M)))
+    a = second.run("ADD", {}, **keys)
+    rep.equal("the second", (a.error() > 0, "floors" in a.text()), (True, True))
+    a = second.run("ADD", {}, onError="continue", **keys)
+    rep.equal("onError continue", (a.code, second.group()), (0, ("blue", 0, 0)))
+    for pod in first, second:
+        pod.run("DEL", {}, **keys)
 
 
 def borrowed(rep, pod):
@@ -260,6 +280,7 @@ def main(rep, _):
     names(rep, pods)
     by_hand(rep, pods[0])
     parts(rep, pods[0])
+    full(rep, *pods[:2])
     borrowed(rep, pods[0])
     others(rep, pods[0])
     bad(rep, pods[0])
