@@ -263,6 +263,19 @@ func (p *plugin) limit(ctx context.Context, pod *api.PodSandbox, mayHaveRun bool
 		return nil
 	}
 	_, err = p.n.Attach(ctx, target, policy)
+	if err != nil && p.config.OnError == "continue" && len(p.config.AllowAnnotations) > 0 &&
+		!errors.Is(err, syscall.EBUSY) {
+		// Values that are possible by themselves may not go together: the pod is not
+		// to get rid of its limits by that.
+		plain, wrong := p.rates(ctx, pod)
+		if wrong == nil && limits(plain) {
+			_, wrong = p.n.Attach(ctx, target, plain)
+		}
+		if wrong == nil && limits(plain) {
+			p.log.Error("annotations do not count", "pod", name(pod), "error", err)
+			policy, err = plain, nil
+		}
+	}
 	if err == nil {
 		p.log.Info("limited", "pod", name(pod), "interface", target.Ifname,
 			"ingress_bits_per_sec", policy.IngressRateBitsPerSec,
@@ -335,8 +348,7 @@ func limits(policy natra.Policy) bool {
 // policy returns the pod's limits. With an annotation that is wrong it returns what can be
 // recorded of them.
 func (p *plugin) policy(ctx context.Context, pod *api.PodSandbox) (natra.Policy, error) {
-	policy, err := p.n.AnnotatePolicy(ctx, p.config.Policy, natra.Annotations{
-		Of: pod.GetAnnotations(), Allowed: []string{ingressAnnotation, egressAnnotation}})
+	policy, err := p.rates(ctx, pod)
 	if err == nil && len(p.config.AllowAnnotations) > 0 {
 		policy, err = p.n.AnnotatePolicy(ctx, policy, natra.Annotations{
 			Of: pod.GetAnnotations(), Allowed: p.config.AllowAnnotations,
@@ -347,6 +359,12 @@ func (p *plugin) policy(ctx context.Context, pod *api.PodSandbox) (natra.Policy,
 			EgressRateBitsPerSec: p.config.Policy.EgressRateBitsPerSec}, err
 	}
 	return policy, nil
+}
+
+// rates returns them without what other annotations ask for.
+func (p *plugin) rates(ctx context.Context, pod *api.PodSandbox) (natra.Policy, error) {
+	return p.n.AnnotatePolicy(ctx, p.config.Policy, natra.Annotations{
+		Of: pod.GetAnnotations(), Allowed: []string{ingressAnnotation, egressAnnotation}})
 }
 
 // isWrongText returns whether AnnotatePolicy has failed because of an annotation.

@@ -205,6 +205,28 @@ func TestAllowedAnnotation(t *testing.T) {
 	}
 }
 
+// A pod whose annotations do not go together, or not with this kernel, keeps its rates.
+func TestAnnotationsDoNotGoTogether(t *testing.T) {
+	r := newRig(t, `*'"allowed":["classes"]'*) echo '{"errno": 0, "result": {"fast_pass": "off",
+		"ingress_rate_bits_per_sec": 10000000}}' | tr -d '\n'; echo;;`,
+		`*'"attach"'*'"fast_pass":"2"'*) echo '{"errno": 34, "error": "too much"}';;`)
+	if err := r.configure(asks); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.ends(t, r.pod("10M")); err != nil {
+		t.Fatal(err)
+	}
+	all, err := os.ReadFile(r.asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(all)), "\n")
+	if last := lines[len(lines)-1]; !strings.Contains(last, `"attach"`) ||
+		!strings.Contains(last, `"10000000"`) || strings.Contains(last, "fast_pass") {
+		t.Errorf("asked last: %s", last)
+	}
+}
+
 // An annotation that is wrong is recorded with natra's text, and not tried for ever.
 func TestAnnotationIsWrong(t *testing.T) {
 	r := newRig(t, `*'"allowed":["classes"],"annotations":{'*) echo '{"errno": 22, "error": "annotation x: is wrong"}';;`)
