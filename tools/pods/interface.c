@@ -170,10 +170,10 @@ static bool is_kind(struct rtnl_link *link, const char *kind)
 	return type && strcmp(type, kind) == 0;
 }
 
-static int take(const struct search *s, const char *ifname, const char *host)
+static int take(const struct search *s, const char *ifname, int index)
 {
 	(void)snprintf(s->found->ifname, IF_NAMESIZE, "%s", ifname);
-	(void)snprintf(s->found->host_ifname, IF_NAMESIZE, "%s", host);
+	s->found->ifindex = (uint32_t)index;
 	return 0;
 }
 
@@ -208,7 +208,7 @@ static int find_by_host(const struct search *s, const char *host)
 			s->why, -EBADE,
 			"the other end of '%s', which is the pod's '%s' in the cached result, is not in its network namespace",
 			host, s->cached->ifname);
-	(void)take(s, ifname, host);
+	(void)take(s, ifname, index);
 	return 1;
 }
 
@@ -330,17 +330,13 @@ static bool leads_out(const struct search *s, struct rtnl_link *link)
 static int take_chosen(const struct search *s, struct rtnl_link *link)
 {
 	const char *ifname = rtnl_link_get_name(link);
-	char host[IF_NAMESIZE] = "";
-	int r = is_kind(link, "veth") ? ask_host(s, ifname, host) : 0;
 
-	if (r < 0)
-		return r;
-	if (is_kind(link, "veth") ? !host[0] : !leads_out(s, link))
+	if (!leads_out(s, link))
 		return refuse_interface(
 			s->why, -EBADE,
 			"interface '%s' does not lead out of the pod, so it is not the one that the runtime made",
 			ifname);
-	return take(s, ifname, host);
+	return take(s, ifname, rtnl_link_get_ifindex(link));
 }
 
 static int find_by_looks(const struct search *s)
@@ -407,15 +403,15 @@ int interface_find(const struct cached *cached, struct natra *n, int netns_fd,
 int interface_confirm(const struct pod_interface *interface, struct natra *n,
 		      const struct natra_target *target, char *ret_why)
 {
-	struct natra_leftovers left = NATRA_INIT(left);
+	struct natra_info info = NATRA_INIT(info);
 	int r;
 
-	if (!interface->host_ifname[0])
+	if (!interface->ifindex)
 		return 0;
-	r = natra_find_leftovers(n, target, &left);
+	r = natra_query(n, target->id, &info);
 	if (r < 0)
 		return refuse_interface(ret_why, r, "%s", natra_error(n));
-	if (strcmp(left.host_ifname, interface->host_ifname) == 0)
+	if (info.ifindex == interface->ifindex)
 		return 0;
 	return refuse_interface(
 		ret_why, -EBADE,

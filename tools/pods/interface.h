@@ -19,8 +19,7 @@
 
 struct pod_interface {
 	char ifname[IF_NAMESIZE]; /* that it has now */
-	char host_ifname
-		[IF_NAMESIZE]; /* the end on the node that the result names, or "" */
+	uint32_t ifindex;         /* its own; 0: it is not known */
 };
 
 /*
