@@ -30,6 +30,7 @@
 #include "natra_mice.bpf.h"
 #include "natra_packet.bpf.h"
 #include "natra_shared.h"
+#include "natra_signal.bpf.h"
 #include "natra_sketch.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -37,8 +38,6 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 /* TC_ACT_UNSPEC is TCX_NEXT: what stands behind natra on the hook still runs. */
 #define PASS TC_ACT_UNSPEC
 #define DROP TC_ACT_SHOT
-
-#define AF_UNSPEC 0 /* sys/socket.h is of the C library */
 
 /*
  * Packets on which the link itself depends, such as ARP, have one allowance together, of
@@ -118,28 +117,6 @@ static __always_inline void note_flow(struct __sk_buff *skb,
 }
 
 /*
- * Marks the packet if it is ECN-capable. The helper writes at the network header, which
- * for a frame with a VLAN tag inside is that tag. It is not called for packets that say
- * by their second byte that they cannot be marked: most of those that come here cannot,
- * and dropping one would cost a tenth more.
- */
-static __always_inline bool set_ce(struct __sk_buff *skb)
-{
-	const __u8 *ip = (void *)(long)skb->data;
-	__u32 ecn = 0x03;
-
-	if (skb->protocol == natra_be16(NATRA_ETHERTYPE_IPV6))
-		ecn = 0x30;
-	else if (skb->protocol != natra_be16(NATRA_ETHERTYPE_IPV4))
-		return false;
-	if (natra_fixed.has_l2)
-		ip += NATRA_ETH_LEN;
-	if ((void *)(ip + 2) <= (void *)(long)skb->data_end && !(ip[1] & ecn))
-		return false;
-	return bpf_skb_ecn_set_ce(skb) == 1;
-}
-
-/*
  * Cuts what the buckets owe, and the latest turn, to the time until_ns, after the
  * limits were changed: a packet that took 15 s at the old rate would otherwise keep
  * the pod waiting that long at the new one, and until the old latest turn no
@@ -192,19 +169,6 @@ static __always_inline void hold(struct natra_stripe *stripe,
 }
 
 /*
- * Returns whether fq puts backpressure on the sender by holding the packet, because its
- * socket may have only so many bytes in flight. A packet that is forwarded has no
- * socket here. That of a tap device, which a virtual machine's packets have, is of no
- * address family, and has no such bound.
- */
-static __always_inline bool is_felt(const struct __sk_buff *skb)
-{
-	const struct bpf_sock *sk = skb->sk;
-
-	return sk && sk->family != AF_UNSPEC;
-}
-
-/*
  * Returns for how long a mouse that is charged may wait. Mice are charged when they
  * come, so the bucket is ahead by what they wait. A wait that exceeds the bound of the
  * overdraft delays elephants, and not by so much that forwarded ones are dropped.
@@ -232,18 +196,22 @@ charge_mouse(struct __sk_buff *skb, struct natra_state *state,
 	const __u64 depart_ns =
 		natra_mouse_take(state, limits, packet->bytes, now_ns, dither,
 				 mouse_limit(skb, limits));
+	const bool felt = is_felt(skb);
 	enum natra_counter outcome;
 
 	if (depart_ns <= now_ns)
 		return NATRA_COUNT_MICE;
 	if (!is_held(skb))
 		return NATRA_COUNT_DROPPED_RATE;
-	outcome = natra_fair_hold(limits, now_ns, depart_ns, is_felt(skb));
+	outcome = natra_fair_hold(limits, now_ns, depart_ns, felt);
 	if (outcome == NATRA_COUNT_DROPPED_HORIZON)
 		return outcome;
 	hold(stripe, packet, now_ns, depart_ns);
-	return outcome == NATRA_COUNT_MARKED && !set_ce(skb) ? NATRA_COUNT_PACED
-							     : outcome;
+	/* Its queue is that of all mice over their share, so it does not lose for it. */
+	return depart_ns - now_ns > natra_fair_longest(limits, felt) / 2 &&
+			       set_ce(skb)
+		       ? NATRA_COUNT_MARKED
+		       : outcome;
 }
 
 static __always_inline bool is_dropped(enum natra_counter outcome)
@@ -283,13 +251,19 @@ charge_heavy(struct __sk_buff *skb, struct natra_state *state,
 	if (!natra_fixed.has_groups &&
 	    natra_fair_is_near(limits, now_ns, turn_ns, held))
 		now_ns = bpf_ktime_get_ns();
-	if (held)
+	if (held) {
 		outcome =
 			natra_fair_hold(limits, now_ns, turn_ns, is_felt(skb));
-	else
+		if (outcome == NATRA_COUNT_PACED)
+			outcome = signal_global(
+				skb, limits, cost_ns, turn_ns - now_ns,
+				turn.turn_ns < group_ns ? NO_FLOW
+							: span.k_more);
+	} else {
 		outcome = police(limits, now_ns, turn_ns);
-	if (outcome == NATRA_COUNT_MARKED && !set_ce(skb))
-		outcome = held ? NATRA_COUNT_PACED : NATRA_COUNT_DROPPED_RATE;
+		if (outcome == NATRA_COUNT_MARKED && !set_ce(skb))
+			outcome = NATRA_COUNT_DROPPED_RATE;
+	}
 	/* Nothing is forgiven if a packet is marked or dropped because its group, and not its
 	 * flow, is over its share. */
 	own = !held && turn.turn_ns >= group_ns;

@@ -131,6 +131,15 @@
 /* A drop sets its flow's clock to this long before now (2.1 ms), see natra_fair_relieve. */
 #define NATRA_FAIR_RELIEF_NS (1ULL << 21)
 
+/* natra_fair_signals: the chance is 1 when the delay is over the target by 2^26 ns (67 ms). */
+#define NATRA_FAIR_RAMP_SHIFT   26
+#define NATRA_FAIR_WHOLE        (1U << 16)
+/* The root of 1/32: no more is dropped of the datagrams of a local sender. One that does not
+ * answer stops when its socket's buffer is full. */
+#define NATRA_FAIR_SPARE        11585U
+#define NATRA_FAIR_PACKET_BYTES 1514
+#define NATRA_FAIR_L4S_SHIFT    2
+
 /* The times between which turns lie, for a packet at now_ns. */
 struct natra_span {
 	__u64 full_ns; /* where the bucket is if it is full: a burst ago */
@@ -482,25 +491,80 @@ natra_inline void natra_fair_relieve(__u64 *clocks, __u64 hash,
 		NATRA_WRITE_ONCE(*clock, to_ns);
 }
 
-/*
- * Judges a packet that can be held until its turn. NATRA_COUNT_MARKED stands for: hold
- * it, and mark it if it can be marked. A sender without backpressure does not stop
- * before the queue is full, so its queue is a short one.
- */
+/* Returns the longest delay of a packet that can be held. A sender without backpressure
+ * does not stop before the queue is full, so its queue is a short one. */
+natra_inline __u64 natra_fair_longest(const struct natra_limits *limits,
+				      bool felt)
+{
+	return felt ? limits->max_delay_ns : limits->unfelt_delay_ns;
+}
+
+/* Judges such a packet by its turn. */
 natra_inline enum natra_counter
 natra_fair_hold(const struct natra_limits *limits, __u64 now_ns, __u64 turn_ns,
 		bool felt)
 {
-	const __u64 most_ns =
-		felt ? limits->max_delay_ns : limits->unfelt_delay_ns;
-	const __u64 mark_ns = felt ? limits->mark_from_ns : most_ns / 2;
-
 	if (turn_ns <= now_ns)
 		return NATRA_COUNT_ADMITTED;
-	if (turn_ns - now_ns > most_ns)
-		return NATRA_COUNT_DROPPED_HORIZON;
-	return turn_ns - now_ns > mark_ns ? NATRA_COUNT_MARKED
-					  : NATRA_COUNT_PACED;
+	return turn_ns - now_ns > natra_fair_longest(limits, felt)
+		       ? NATRA_COUNT_DROPPED_HORIZON
+		       : NATRA_COUNT_PACED;
+}
+
+/*
+ * Returns from which delay on a heavy flow hears that it sends too much, by marks or drops. A
+ * packet that is held waits for others of its flow, so this bounds the queue inside of the
+ * flow, which backpressure does not reach: that of a tunnel, of a sender beyond the node, or of
+ * datagrams with a congestion control of their own. No flow can have a shorter queue than two
+ * packets at its share, so the delay of these is the least. Half of the longest delay there is
+ * remains for the chance to rise in.
+ */
+natra_inline __u64 natra_fair_target(const struct natra_limits *limits,
+				     __u32 k_more, __u64 cost_ns, bool felt)
+{
+	const __u64 most_ns = natra_fair_longest(limits, felt) >> 1;
+	const __u64 packet_ns =
+		natra_cost_ns(&limits->rate, NATRA_FAIR_PACKET_BYTES, 0);
+	__u64 ns = natra_fair_times_k(cost_ns > packet_ns ? cost_ns : packet_ns,
+				      k_more)
+		   << 1;
+
+	if (ns > most_ns)
+		ns = most_ns;
+	return ns > limits->target_ns ? ns : limits->target_ns;
+}
+
+/*
+ * Decides whether a flow hears so of a packet whose delay is over the target by over_ns. The
+ * chance is the square of that part of 67 ms, as RFC 9332 has it for senders that halve their
+ * window: few signals keep a long queue away from one flow, and many flows get enough of them.
+ * most is the bound of the part, of NATRA_FAIR_WHOLE.
+ */
+natra_inline bool natra_fair_signals(__u64 over_ns, __u32 most, __u32 random)
+{
+	__u64 part = over_ns >> (NATRA_FAIR_RAMP_SHIFT - 16);
+
+	if (part > most)
+		part = most;
+	return (random & 0xffff) < part && (random >> 16) < part;
+}
+
+/*
+ * Does so for a sender that answers each mark a little (ECT(1), RFC 9331): the chance rises with
+ * the delay itself, from a fourth of the target or a packet at the flow's share, whichever is
+ * more, to twice that, where each packet is marked.
+ */
+natra_inline bool natra_fair_signals_l4s(const struct natra_limits *limits,
+					 __u32 k_more, __u64 cost_ns,
+					 __u64 delay_ns, __u32 random)
+{
+	const __u64 least_ns = natra_fair_times_k(cost_ns, k_more);
+	__u64 from_ns = limits->target_ns >> NATRA_FAIR_L4S_SHIFT;
+
+	if (from_ns < least_ns)
+		from_ns = least_ns;
+	return delay_ns > from_ns &&
+	       (delay_ns - from_ns) << 16 > from_ns * (random >> 16);
 }
 
 #endif

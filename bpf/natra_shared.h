@@ -170,9 +170,10 @@ struct natra_limits {
 		 * are marked CE may overdraw its share. */
 		__u64 max_overdraft_ns;
 	};
-	__u64 mark_from_ns; /* pacing only: longer delays are also marked CE */
-	/* Pacing only: the longest delay of a packet whose sender does not feel
-	 * it. Longer delays than half of it are also marked CE. */
+	/* Pacing only: with a longer delay packets are marked CE or dropped by chance,
+	 * see natra_fair_target. */
+	__u64 target_ns;
+	/* Pacing only: the longest delay of a packet whose sender does not feel it. */
 	__u64 unfelt_delay_ns;
 	__u64 ramp_mult; /* policing only: 2^64 / burst_ns, see natra_fair.h */
 	__u32 enter_units; /* a flow is heavy from here on, 64-byte units */

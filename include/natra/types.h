@@ -200,8 +200,8 @@ struct natra_policy {
 	 *  most 9 s, so that fq (10 s) never drops first. */
 	uint64_t horizon_ns;
 	/** Longest delay with NATRA_INGRESS_MODE_PACE. EDT gives no longer delay either
-	 *  where it puts no backpressure on the sender: to forwarded packets. Packets
-	 *  that wait for more than half of it are marked. 0: 50 ms. At most 9 s. */
+	 *  where it puts no backpressure on the sender: to forwarded packets. 0: 50 ms.
+	 *  At most 9 s. */
 	uint64_t pace_limit_ns;
 	/** Share of the rate that small flows may take with NATRA_FAST_PASS_CHARGED, in
 	 *  percent, 1 to 100; 0: 80. EDT holds what is over it for pace_limit_ns and

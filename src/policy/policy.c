@@ -70,6 +70,8 @@ __extension__ typedef unsigned __int128 u128;
 #define MICE_BURST_DIVISOR 4
 #define RESERVE_DIVISOR    8
 #define MAX_RESERVE_NS     NS_PER_SEC
+/* The delay that one flow may make for itself, as CoDel and PIE have it (RFC 8289). */
+#define TARGET_NS          5000000
 
 /* The multiplier of 1 bit/s, in ns for a byte; see natra_cost_ns. */
 #define MAX_MULT  (BITS_PER_BYTE * NS_PER_SEC)
@@ -536,17 +538,16 @@ struct natra_limits policy_limits_of(const struct natra_policy *policy,
 		l.reserve_ns = MAX_RESERVE_NS;
 	l.pass = (uint32_t)p.fast_pass;
 	l.enter_units = threshold_units(policy, rate);
-	if (leg == LEG_PACE) {
-		l.max_delay_ns = p.pace_limit_ns;
-		l.mark_from_ns = p.pace_limit_ns / 2;
-	} else if (paced) {
-		l.max_delay_ns = p.horizon_ns;
-		l.mark_from_ns = UINT64_MAX;
-	}
-	if (paced)
+	if (paced) {
+		l.max_delay_ns =
+			leg == LEG_PACE ? p.pace_limit_ns : p.horizon_ns;
 		l.unfelt_delay_ns = p.pace_limit_ns < l.max_delay_ns
 					    ? p.pace_limit_ns
 					    : l.max_delay_ns;
+		l.target_ns = l.unfelt_delay_ns / 2 < TARGET_NS
+				      ? l.unfelt_delay_ns / 2
+				      : TARGET_NS;
+	}
 	if (leg == LEG_INGRESS && p.ingress_mode == NATRA_INGRESS_MODE_PACE)
 		loosen_backstop(&l, p.pace_limit_ns);
 	set_fair(&l, leg, paced, segs);

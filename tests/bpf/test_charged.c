@@ -229,7 +229,7 @@ static void mice_that_wait_for_long_are_marked(void **state)
 	struct th_result r;
 
 	(void)state;
-	limits.mark_from_ns = TH_SECOND / 8;
+	limits.max_delay_ns = TH_SECOND;
 	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
 	th_set_tat(&run, th_now() + FAR);
 	th_set_mice_tat(&run, mice);
@@ -381,7 +381,7 @@ static void mice_are_not_marked(void **state)
 	struct th_result r;
 
 	(void)state;
-	limits.mark_from_ns = 0;
+	limits.target_ns = TH_SECOND / 2;
 	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
 	for (size_t i = 0; i < TH_LEN(kinds); i++) {
 		th_set_tat(&run, th_now() + TH_SECOND);

@@ -5,9 +5,12 @@
 #include <string.h>
 
 #include "progrun.h"
+#include "natra_fair.h"
+#include "util/cleanup.h"
 
 #define MONO 1
 #define TAI  2 /* since Linux 6.11; before it the prelude leaves it unset */
+#define ECT1 1
 #define ECT0 2
 #define CE   3
 
@@ -287,44 +290,92 @@ static void paced_packet_does_not_keep_the_highest_priority(void **state)
 	}
 }
 
-static void delay_over_half_of_the_limit_is_marked(void **state)
+/* Sends a packet that is to wait for so long. */
+static void send_late(uint8_t tos, uint64_t delay_ns, struct th_result *ret)
 {
-	uint64_t near = th_now() + 2 * TH_SECOND, far;
-	struct th_result r;
 	struct packet p;
+
+	packet_make_tcp4(&p, 1000, tos, 1500);
+	th_set_tat(&run, th_now() + delay_ns);
+	send(&p, 0, 0, ret);
+}
+
+/* From 67 ms over the target on each packet is marked. */
+static void delay_over_the_target_is_marked(void **state)
+{
+	struct th_result r;
 
 	(void)state;
 	limits.max_delay_ns = 8 * TH_SECOND;
-	limits.mark_from_ns = 4 * TH_SECOND;
+	limits.target_ns = TH_SECOND;
 	set_limits();
-	packet_make_tcp4(&p, 1000, ECT0, 1500);
-	th_set_tat(&run, near);
-	send(&p, 0, 0, &r);
+	send_late(ECT0, TH_SECOND / 2, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_PACED);
 	assert_int_equal(r.data[15] & CE, ECT0);
-	far = th_now() + 6 * TH_SECOND;
-	th_set_tat(&run, far);
-	send(&p, 0, 0, &r);
+	send_late(ECT0, 2 * TH_SECOND, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_MARKED);
 	assert_int_equal(r.verdict, TC_ACT_UNSPEC);
-	assert_int_equal(r.tstamp, far);
+	assert_int_equal(r.tstamp, th_tat(&run) - 1500 * TH_NS_PER_BYTE);
 	assert_int_equal(r.data[15] & CE, CE);
 	assert_true(packet_checksum_good(r.data + 14));
+	send_late(CE, 2 * TH_SECOND, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_PACED);
+	/* Those that answer each mark a little have it earlier: from a fourth on. */
+	send_late(ECT1, TH_SECOND / 5, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_PACED);
+	send_late(ECT1, TH_SECOND * 3 / 5, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_MARKED);
 }
 
-static void packet_without_ect_is_paced_unmarked(void **state)
+/* Sets K, which no later packet adapts. */
+static void set_k(uint32_t k)
 {
-	uint64_t tat = th_now() + TH_SECOND;
+	size_t len;
+	cleanup_free struct natra_state *s = th_read_state(&run, &len);
+
+	s->fair.k_more = (k - 1) << NATRA_FAIR_K_SHIFT;
+	s->fair.tick = UINT64_MAX;
+	th_write_state(&run, s);
+}
+
+/* Two packets at the flow's share are no queue: 0.6 s, and 0.3 s for one. */
+static void target_follows_the_share(void **state)
+{
 	struct th_result r;
 
 	(void)state;
-	limits.mark_from_ns = TH_SECOND / 2;
+	limits.max_delay_ns = 8 * TH_SECOND;
+	limits.target_ns = TH_MS;
 	set_limits();
-	th_set_tat(&run, tat);
-	send_tcp(0, 0, &r);
+	set_k(200);
+	send_late(ECT0, TH_SECOND / 2, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_PACED);
-	assert_int_equal(r.tstamp, tat);
-	assert_int_equal(r.data[15], 0);
+	send_late(ECT1, TH_SECOND / 4, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_PACED);
+	send_late(ECT1, 2 * TH_SECOND / 3, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_MARKED);
+	send_late(ECT0, TH_SECOND, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_MARKED);
+}
+
+/* The socket of these packets is none of TCP's. Its buffer stops a sender that goes on. */
+static void local_datagrams_are_spared(void **state)
+{
+	int dropped = 0;
+	struct th_result r;
+
+	(void)state;
+	limits.max_delay_ns = 8 * TH_SECOND;
+	limits.target_ns = TH_MS;
+	set_limits();
+	for (int i = 0; i < 3200; i++) {
+		send_late(0, TH_SECOND, &r);
+		dropped += r.counter == NATRA_COUNT_DROPPED_RATE;
+		if (r.counter != NATRA_COUNT_DROPPED_RATE)
+			assert_int_equal(r.counter, NATRA_COUNT_PACED);
+	}
+	/* 100 of them, with a standard deviation of 10. */
+	assert_in_range(dropped, 50, 150);
 }
 
 static void send_without_socket(uint64_t stamp, uint8_t tos,
@@ -385,22 +436,23 @@ static void packet_without_a_socket_has_a_shorter_horizon(void **state)
 	assert_int_equal(r.tstamp, tat);
 }
 
-static void packet_without_a_socket_is_marked_from_half_of_it(void **state)
+static void packet_without_a_socket_over_the_target_is_dropped(void **state)
 {
 	struct th_result r;
 
 	(void)state;
 	limits.unfelt_delay_ns = limits.max_delay_ns = 8 * TH_SECOND;
+	limits.target_ns = TH_SECOND;
 	set_limits();
 	th_set_tat(&run, th_now() + 2 * TH_SECOND);
-	send_without_socket(0, ECT0, &r);
-	assert_int_equal(r.counter, NATRA_COUNT_PACED);
-	assert_int_equal(r.data[15] & CE, ECT0);
-	th_set_tat(&run, th_now() + 6 * TH_SECOND);
 	send_without_socket(0, ECT0, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_MARKED);
 	assert_int_equal(r.data[15] & CE, CE);
 	assert_true(packet_checksum_good(r.data + 14));
+	th_set_tat(&run, th_now() + 2 * TH_SECOND);
+	send_without_socket(0, 0, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_DROPPED_RATE);
+	assert_int_equal(r.verdict, TC_ACT_SHOT);
 }
 
 int main(void)
@@ -422,11 +474,12 @@ int main(void)
 		STAMPED(stamp_of_another_clock_is_no_departure_time),
 		CASE(foreign_stamp_is_cleared_from_what_is_not_limited),
 		CASE(paced_packet_does_not_keep_the_highest_priority),
-		CASE(delay_over_half_of_the_limit_is_marked),
-		CASE(packet_without_ect_is_paced_unmarked),
+		CASE(delay_over_the_target_is_marked),
+		CASE(target_follows_the_share),
+		CASE(local_datagrams_are_spared),
 		STAMPED(time_of_reception_is_cleared_or_replaced),
 		STAMPED(packet_without_a_socket_has_a_shorter_horizon),
-		STAMPED(packet_without_a_socket_is_marked_from_half_of_it),
+		STAMPED(packet_without_a_socket_over_the_target_is_dropped),
 	};
 
 	th_require_bpf();

@@ -56,7 +56,7 @@ static int load_member(enum stub_kind kind, uint64_t floor,
 	limits.ramp_mult = UINT64_MAX / limits.rate.burst_ns;
 	limits.max_delay_ns = 2 * TH_SECOND;
 	limits.unfelt_delay_ns = 2 * TH_SECOND;
-	limits.mark_from_ns = UINT64_MAX;
+	limits.target_ns = UINT64_MAX;
 	if (kind != STUB_EDT)
 		limits.max_overdraft_ns = 10 * TH_MS;
 	limits.member = policy_part(1, floor);

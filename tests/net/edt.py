@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Checks that fq holds what a pod sends over its rate, and that nothing of it is lost.
+"""Checks that fq holds what a pod sends over its rate, and that no TCP stream loses of it.
 
   grid      TCP of 1 to 16 flows: the wire rate, without a drop or a
             retransmission, shared alike
-  udp       a sender of too much is blocked by its socket buffer
+  udp       a sender of too much is blocked by its socket buffer, and loses little
   stamps    departure times that a datagram's sender asks for
   pacing    and those of TCP
   admin     a pod with CAP_NET_ADMIN replaces fq, or sends around it
@@ -98,15 +98,16 @@ def nothing_lost(r, rep, lim, before, after, refused=0, overtaken=0):
     streams run as fast as the machine does, and an emulated one loses some packets in
     the receiver's backlog. A loss probe, which TCP sends after a silence, is no
     retransmission. Up to `overtaken` retransmissions may be of packets that were not
-    lost.
+    lost. What natra drops of a TCP of this machine is none: TCP is told, and sends it
+    later.
     """
     refused = dropped(lim.stats()["egress"]) - refused
     again, probes = (after[k] - before[k]
                      for k in ("RetransSegs", "TCPLossProbes"))
     again = max(0, again - probes)
-    rep.equal("  dropped by natra, by fq; retransmitted",
-              (refused, fq_drops(r.pod), max(0, again - overtaken)),
-              (0, 0, 0), exact=False)
+    rep.shown("  packets that natra sent back to TCP", refused)
+    rep.equal("  dropped by fq; retransmitted",
+              (fq_drops(r.pod), max(0, again - overtaken)), (0, 0), exact=False)
 
 
 def fq_drops(pod):
@@ -131,12 +132,9 @@ def cell(r, rep, a, mode, rate, flows):
     time.sleep(max(a.settle, 4 * turn_s))
     start, before = goodput(r.client, PORT, flows), tcp_counters(r.pod)
     # A flow that comes out of the burst in slow start has more than two packets in the
-    # queue. natra refuses what is then over the horizon, and TCP sends it later.
+    # queue.
     refused = dropped(lim.stats()["egress"])
-    if 4 * flows * GSO_BITS <= HORIZON_S * cap:
-        rep.equal("  refused in the burst", refused, 0, exact=False)
-    else:
-        rep.shown("  refused in the burst", refused)
+    rep.shown("  refused in the burst", refused)
     got = stepped_rate(meter, seconds)
     end, after = goodput(r.client, PORT, flows), tcp_counters(r.pod)
     rep.near(f"tcp {mode} {rate} {flows} flows", got / MBIT, cap / MBIT, 0.02,
@@ -221,6 +219,13 @@ def near_cap(rep, what, rate):
     rep.near(what, rate / MBIT, bits(RATE) / MBIT, 0.02, " Mbit/s")
 
 
+def spared(rep, stats):
+    """Check that a local sender of datagrams hears of its queue by few drops only. With
+    1/32 of them 1000 packets have 31 +- 6."""
+    rep.most("  dropped by natra", 100 * dropped(stats) / total(stats, "packets"),
+             4.5, " %")
+
+
 def blocked(r, rep, a):
     lim = Natra(r.pod).attach(None, RATE)
     flood = Flood(r)
@@ -231,9 +236,9 @@ def blocked(r, rep, a):
     # much for the burst.
     rep.least("  time that the sender is blocked by its socket",
               result["blocked"], 0.5)
-    rep.equal("  refused by the socket, dropped by natra, by fq",
-              (result["refused"], dropped(stats), fq_drops(r.pod)), (0, 0, 0),
-              exact=False)
+    rep.equal("  refused by the socket, dropped by fq",
+              (result["refused"], fq_drops(r.pod)), (0, 0), exact=False)
+    spared(rep, stats)
     check_delays(rep, f"udp {RATE} x3", lim.stats()["egress"])
     lim.detach()
 
@@ -281,9 +286,8 @@ def stamps(r, rep):
         flood = Flood(r, "--clock", clock, "--ahead", 0.05)
         near_cap(rep, f"udp {RATE} x3, stamps of {clock}", flood.rate(2, 1.5))
         flood.end()
-    rep.equal("  dropped by natra, by fq", (dropped(lim.stats()["egress"]),
-                                            fq_drops(r.pod)), (0, 0),
-              exact=False)
+    rep.equal("  dropped by fq", fq_drops(r.pod), 0, exact=False)
+    spared(rep, lim.stats()["egress"])
     lim.detach()
 
 
@@ -327,7 +331,7 @@ def admin_fq(r, rep, a):
     span, n = flood.so_far()
     # A flow is free until it is heavy, as it is with fq.
     rep.near("pfifo for fq: ahead of the rate by burst and horizon",
-             n / bits(RATE) - span, MOUSE_S + BURST_S + HORIZON_S, 0.02, " s")
+             n / bits(RATE) - span, MOUSE_S + BURST_S + HORIZON_S, 0.03, " s")
     near_cap(rep, "  and from then on", flood.rate(a.seconds))
     flood.end()
     rep.true("  natra drops what is over",

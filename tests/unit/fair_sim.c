@@ -108,12 +108,27 @@ static enum natra_counter one_bucket(struct sim *sim, uint64_t cost_ns,
 	if (turn <= sim->now_ns)
 		return NATRA_COUNT_ADMITTED;
 	if (sim->edt)
-		return turn - sim->now_ns > l->mark_from_ns ? NATRA_COUNT_MARKED
-							    : NATRA_COUNT_PACED;
+		return NATRA_COUNT_PACED;
 	if (ect)
 		return NATRA_COUNT_MARKED;
 	*tat -= cost_ns;
 	return NATRA_COUNT_DROPPED_RATE;
+}
+
+/* Its senders are of this machine: TCP, which is signalled by drops as by marks. */
+static enum natra_counter hold(struct sim *sim, uint64_t now_ns,
+			       uint64_t turn_ns, uint32_t k_more,
+			       uint64_t cost_ns)
+{
+	const struct natra_limits *l = &sim->limits;
+	enum natra_counter outcome = natra_fair_hold(l, now_ns, turn_ns, true);
+	uint64_t target_ns = natra_fair_target(l, k_more, cost_ns, true);
+
+	if (outcome != NATRA_COUNT_PACED || turn_ns - now_ns <= target_ns ||
+	    !natra_fair_signals(turn_ns - now_ns - target_ns, NATRA_FAIR_WHOLE,
+				(uint32_t)th_rng(&sim->seed)))
+		return outcome;
+	return NATRA_COUNT_MARKED;
 }
 
 static enum natra_counter fair(struct sim *sim, uint64_t hash, uint64_t cost_ns,
@@ -137,15 +152,16 @@ static enum natra_counter fair(struct sim *sim, uint64_t hash, uint64_t cost_ns,
 	*ret_turn = turn.turn_ns;
 	if (natra_fair_is_near(l, now, turn.turn_ns, sim->edt))
 		now = sim->now_ns;
-	outcome = sim->edt ? natra_fair_hold(l, now, turn.turn_ns, true)
-			   : natra_fair_police(
-				     l, now, turn.turn_ns,
-				     natra_fair_chance(l, now, turn.turn_ns),
-				     (uint32_t)th_rng(&sim->seed));
+	if (sim->edt)
+		outcome = hold(sim, now, turn.turn_ns, f->k_more, cost_ns);
+	else
+		outcome = natra_fair_police(
+			l, now, turn.turn_ns,
+			natra_fair_chance(l, now, turn.turn_ns),
+			(uint32_t)th_rng(&sim->seed));
 	if (outcome == NATRA_COUNT_MARKED && !ect)
-		outcome =
-			sim->edt ? NATRA_COUNT_PACED : NATRA_COUNT_DROPPED_RATE;
-	if (outcome == NATRA_COUNT_DROPPED_RATE)
+		outcome = NATRA_COUNT_DROPPED_RATE;
+	if (outcome == NATRA_COUNT_DROPPED_RATE && !sim->edt)
 		natra_fair_relieve(sim->state->clocks, hash, l, f->k_more, now,
 				   turn.turn_ns, &sim->state->forgiven_tat_ns);
 	if (outcome == NATRA_COUNT_DROPPED_RATE ||

@@ -41,7 +41,7 @@ static void delay_limit_is_that_of_the_way_it_is_kept(void **state)
 	p.pace_limit_ns = 40 * MS;
 	l = policy_limits(&p, LEG_EGRESS, true);
 	assert_int_equal(l.max_delay_ns, 3 * SECOND);
-	assert_int_equal(l.mark_from_ns, UINT64_MAX);
+	assert_int_equal(l.target_ns, 5 * MS);
 	assert_int_equal(l.unfelt_delay_ns, 40 * MS);
 	l = policy_limits(&p, LEG_EGRESS, false);
 	/* It is the time of 64 KiB, from 10 to 100 ms. */
@@ -54,8 +54,12 @@ static void delay_limit_is_that_of_the_way_it_is_kept(void **state)
 	assert_int_equal(l.max_overdraft_ns, 10 * MS);
 	l = policy_limits(&p, LEG_PACE, true);
 	assert_int_equal(l.max_delay_ns, 40 * MS);
-	assert_int_equal(l.mark_from_ns, 20 * MS);
+	assert_int_equal(l.target_ns, 5 * MS);
 	assert_int_equal(l.unfelt_delay_ns, 40 * MS);
+	p.pace_limit_ns = 8 * MS;
+	l = policy_limits(&p, LEG_PACE, true);
+	assert_int_equal(l.target_ns, 4 * MS);
+	p.pace_limit_ns = 40 * MS;
 	p.horizon_ns = 30 * MS;
 	l = policy_limits(&p, LEG_EGRESS, true);
 	assert_int_equal(l.max_delay_ns, 30 * MS);
@@ -71,9 +75,7 @@ static void who_does_not_feel_the_delay_waits_for_less(void **state)
 		enum natra_counter felt, unfelt;
 	} cases[] = {
 		{0, NATRA_COUNT_ADMITTED, NATRA_COUNT_ADMITTED},
-		{25 * MS, NATRA_COUNT_PACED, NATRA_COUNT_PACED},
-		{25 * MS + 1, NATRA_COUNT_PACED, NATRA_COUNT_MARKED},
-		{50 * MS, NATRA_COUNT_PACED, NATRA_COUNT_MARKED},
+		{50 * MS, NATRA_COUNT_PACED, NATRA_COUNT_PACED},
 		{50 * MS + 1, NATRA_COUNT_PACED, NATRA_COUNT_DROPPED_HORIZON},
 		{2 * SECOND, NATRA_COUNT_PACED, NATRA_COUNT_DROPPED_HORIZON},
 		{2 * SECOND + 1, NATRA_COUNT_DROPPED_HORIZON,

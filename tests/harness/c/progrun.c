@@ -68,7 +68,7 @@ struct natra_limits th_limits(void)
 		.rate = rate,
 		.mice = policy_rate(4000000, 1),
 		.max_delay_ns = 2 * TH_SECOND,
-		.mark_from_ns = UINT64_MAX,
+		.target_ns = UINT64_MAX,
 		.unfelt_delay_ns = 2 * TH_SECOND,
 		.enter_units = 100,
 		.leave_units = 12,

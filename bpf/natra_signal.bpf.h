@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/* What a sender hears of a packet that is held: a mark, a drop, or nothing. */
+#ifndef NATRA_SIGNAL_BPF_H
+#define NATRA_SIGNAL_BPF_H
+
+#include <linux/bpf.h>
+#include <stdbool.h>
+#include <bpf/bpf_helpers.h>
+
+#include "natra_compiler.h"
+#include "natra_fair.h"
+#include "natra_maps.bpf.h"
+#include "natra_parse.h"
+#include "natra_shared.h"
+
+#define AF_UNSPEC 0 /* sys/socket.h is of the C library */
+
+/* The values of the ECN field, RFC 3168 and 9331. */
+#define ECN_NOT_ECT 0
+#define ECN_ECT_1   1
+#define ECN_ECT_0   2
+#define ECN_CE      3
+
+/* Returns the packet's ECN bits, or ECT(0) if they cannot be read here. */
+static __always_inline __u32 ecn_of(const struct __sk_buff *skb)
+{
+	const __u8 *ip = (void *)(long)skb->data;
+	__u32 shift = 0;
+
+	if (skb->protocol == natra_be16(NATRA_ETHERTYPE_IPV6))
+		shift = 4;
+	else if (skb->protocol != natra_be16(NATRA_ETHERTYPE_IPV4))
+		return ECN_NOT_ECT;
+	if (natra_fixed.has_l2)
+		ip += NATRA_ETH_LEN;
+	if ((void *)(ip + 2) > (void *)(long)skb->data_end)
+		return ECN_ECT_0;
+	return (ip[1] >> shift) & ECN_CE;
+}
+
+/*
+ * Marks the packet if it is ECN-capable. The helper writes at the network header, which
+ * for a frame with a VLAN tag inside is that tag. It is not called for packets that say
+ * by their second byte that they cannot be marked: most of those that come here cannot,
+ * and dropping one would cost a tenth more.
+ */
+static __always_inline bool set_ce(struct __sk_buff *skb)
+{
+	return ecn_of(skb) && bpf_skb_ecn_set_ce(skb) == 1;
+}
+
+/*
+ * Returns whether fq puts backpressure on the sender by holding the packet, because its
+ * socket may have only so many bytes in flight. A packet that is forwarded has no
+ * socket here. That of a tap device, which a virtual machine's packets have, is of no
+ * address family, and has no such bound.
+ */
+static __always_inline bool is_felt(const struct __sk_buff *skb)
+{
+	const struct bpf_sock *sk = skb->sk;
+
+	return sk && sk->family != AF_UNSPEC;
+}
+
+/* Returns whether the sender is a TCP of this machine. A packet of its that is dropped here
+ * is not lost: the sender is told at once, reduces its window, and sends the packet later. */
+static __always_inline bool is_local_tcp(const struct __sk_buff *skb)
+{
+	struct bpf_sock *sk = skb->sk;
+
+	sk = sk ? bpf_sk_fullsock(sk) : NULL;
+	return sk && sk->protocol == NATRA_PROTO_TCP;
+}
+
+/*
+ * Marks or drops a packet of a heavy flow by chance if it is to wait for longer than the
+ * target. Where it waits for its group, all members' packets are before it, and not only
+ * those of its flow: the target is then half of the longest delay, and k_more is NO_FLOW.
+ */
+#define NO_FLOW ((__u32)-1)
+
+natra_global int signal_global(struct __sk_buff *skb,
+			       const struct natra_limits *limits, __u64 cost_ns,
+			       __u64 delay_ns, __u32 k_more)
+{
+	const bool felt = is_felt(skb), of_flow = k_more != NO_FLOW;
+	const __u32 ecn = ecn_of(skb);
+	__u32 most = NATRA_FAIR_WHOLE;
+	__u64 target_ns;
+
+	if (!limits)
+		return NATRA_COUNT_PACED; /* the verifier wants this check */
+	if (of_flow && ecn == ECN_ECT_1) {
+		if (!natra_fair_signals_l4s(limits, k_more, cost_ns, delay_ns,
+					    bpf_get_prandom_u32()))
+			return NATRA_COUNT_PACED;
+	} else {
+		target_ns = of_flow ? natra_fair_target(limits, k_more, cost_ns,
+							felt)
+				    : natra_fair_longest(limits, felt) / 2;
+		if (delay_ns <= target_ns || ecn == ECN_CE)
+			return NATRA_COUNT_PACED;
+		if (ecn == ECN_NOT_ECT && felt && !is_local_tcp(skb))
+			most = NATRA_FAIR_SPARE;
+		if (!natra_fair_signals(delay_ns - target_ns, most,
+					bpf_get_prandom_u32()))
+			return NATRA_COUNT_PACED;
+	}
+	return ecn && set_ce(skb) ? NATRA_COUNT_MARKED
+				  : NATRA_COUNT_DROPPED_RATE;
+}
+
+#endif

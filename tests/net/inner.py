@@ -1,0 +1,143 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Checks how long the queue inside of one flow is, where packets are held.
+
+  tunnel     requests beside a bulk stream in one WireGuard tunnel, which is one flow
+  quic       datagrams with a congestion control of their own
+  forwarded  the same from a container inside of the pod, whose packets have no socket
+
+Each is measured out of the pod with departure times, and into it with --ingress-mode pace,
+beside htb with fq_codel by turns. An emulated CPU delays what it runs, so the bounds have
+room for that. This needs fq, and the tunnel needs WireGuard.
+"""
+import json
+import os
+import statistics
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
+from commands import ip_batch, sh
+from limiters import FqCodel, Natra, bits
+from report import skip
+from rig import Rig
+from script import option, run_script
+from senders import Nested
+
+PORT, REQUEST_PORT, QUIC_PORT = 5201, 5300, 5301
+REQUESTS_PER_S, REQUEST_SIZE = 40, 100
+# At a cap of 10 Mbit/s: what a median and a 99th percentile may be.
+P50_MS, P99_MS = 15, 30
+CAP = "10M"
+
+
+def quic(r, source, sink, seconds):
+    server = sink.popen(os.environ["NATRA_QUIC"], "server", str(QUIC_PORT))
+    r.wait_port(sink, QUIC_PORT, "udp")
+    got = json.loads(source.run(os.environ["NATRA_QUIC"], "client", sink.ip, str(QUIC_PORT),
+                                str(seconds), timeout=seconds + 20))
+    sink.stop(server)
+    return got["p50_ms"], got["p99_ms"], got["bits_per_sec"]
+
+
+class End:
+    """An end of the tunnel, with its address there."""
+
+    def __init__(self, ns, number, key):
+        self.ns, self.ip, self.key = ns, f"10.91.0.{number}", key
+        self.popen, self.run, self.stop = ns.popen, ns.run, ns.stop
+        self.name, self.netfile = ns.name, ns.netfile
+
+    def set_up(self, other):
+        ip_batch(["link add wg0 type wireguard"], self.name)
+        public = sh("wg", "pubkey", input=other.key).strip()
+        self.run("wg", "set", "wg0", "listen-port", "51820", "private-key", "/dev/stdin",
+                 "peer", public, "allowed-ips", f"{other.ip}/32",
+                 "endpoint", f"{other.ns.ip}:51820", input=self.key)
+        ip_batch([f"addr add {self.ip}/24 dev wg0", "link set wg0 mtu 1420 up"], self.name)
+
+
+def tunnel(r, source, sink, seconds):
+    """Requests go in the direction of the bulk stream; the answers come back alone."""
+    a, b = (End(ns, i, sh("wg", "genkey")) for i, ns in enumerate((source, sink), 1))
+    a.set_up(b)
+    b.set_up(a)
+    try:
+        bulk = r.stream_server(b, PORT)
+        rr = b.popen(os.environ["NATRA_RR"], "server", str(REQUEST_PORT))
+        r.wait_port(b, REQUEST_PORT)
+        stream = r.stream_client(a, b, PORT)
+        time.sleep(2)
+        before, begin = received(b), time.monotonic()
+        got = json.loads(a.run(os.environ["NATRA_RR"], "client", b.ip, str(REQUEST_PORT),
+                               str(REQUEST_SIZE), str(REQUESTS_PER_S), str(seconds),
+                               timeout=seconds + 30))
+        rate = (received(b) - before) * 8 / (time.monotonic() - begin)
+        r.stop([stream, bulk, rr])
+        return got["p50_ms"], got["p99_ms"], rate
+    finally:
+        for end in (a, b):
+            end.run("ip", "link", "del", "wg0", check=False)
+
+
+def received(end):
+    link, = json.loads(end.run("ip", "-s", "-j", "link", "show", "dev", "eth0"))
+    return link["stats64"]["rx"]["bytes"]
+
+
+def forwarded(r, source, sink, seconds):
+    nested = Nested(r)
+    try:
+        if source is r.pod:
+            return quic(r, nested, sink, seconds)
+        return quic(r, source, nested, seconds)
+    finally:
+        nested.close()
+
+
+def measure(r, part, limiter, out, seconds):
+    lim = limiter(r.pod)
+    lim.attach(*((None, CAP) if out else (CAP, None)))
+    try:
+        ends = (r.pod, r.client) if out else (r.client, r.pod)
+        return part(r, *ends, seconds)
+    finally:
+        r.stop(None)
+        lim.detach()
+
+
+def one(r, rep, name, part, out, a):
+    kinds = {"natra": lambda pod: Natra(pod, *(() if out else ("--ingress-mode", "pace"))),
+             "htb + fq_codel": FqCodel}
+    got = {kind: [] for kind in kinds}
+    for _ in range(a.rounds):
+        for kind, limiter in kinds.items():
+            got[kind].append(measure(r, part, limiter, out, a.seconds))
+    for kind, rows in got.items():
+        p50, p99, rate = (statistics.median(column) for column in zip(*rows))
+        text = f"{name}, {'out of' if out else 'into'} the pod, {kind}: "
+        if kind != "natra":
+            rep.shown(text + "p50, p99 ms, Mbit/s", f"{p50:.1f}, {p99:.1f}, {rate / 1e6:.2f}")
+            continue
+        rep.most(text + "p50", p50, P50_MS, " ms")
+        rep.most("  p99", p99, P99_MS, " ms")
+        rep.least("  rate", rate / 1e6, 0.85 * bits(CAP) / 1e6, " Mbit/s")
+
+
+def main(rep, a):
+    parts = {"tunnel": tunnel, "quic": quic, "forwarded": forwarded}
+    if not Natra().json("probe")["fq"]:
+        skip("CONFIG_NET_SCH_FQ")
+    for name, part in parts.items():
+        if a.only and name not in a.only.split(","):
+            continue
+        for out in (True, False):
+            with Rig() as r:
+                rep.measure(name, one, r, rep, name, part, out, a)
+
+
+if __name__ == "__main__":
+    run_script(main,
+        option("--only", help="of the above, by comma"),
+        option("--rounds", type=int, default=1),
+        option("--seconds", type=float, default=6))
