@@ -396,7 +396,7 @@ int groups_clear_empty(struct natra *n, const struct groups *groups)
 			continue;
 		if (!members)
 			r = groups_list_members(n, NULL, NULL, &members);
-		if (r == 0 && !members[i].count && !members->count) {
+		if (members && r == 0 && !members[i].count && !members->count) {
 			groups_clear(groups, i);
 			left--;
 		}

@@ -405,8 +405,9 @@ class Adopt(Case):
         self.assertIn("failed=1", log)
 
     def test_what_is_absent(self):
-        """A pod that has ended is no failure; that its group or bpffs is gone is one."""
-        for error, failed in (("19 -", False), ("2 no_netns", False), ("2 no_group", True),
+        """A pod that has ended is no failure; that its group or bpffs is gone is one, and
+        that its interface has another name since it was found."""
+        for error, failed in (("19 -", True), ("2 no_netns", False), ("2 no_group", True),
                               ("2 -", True)):
             with self.subTest(error):
                 self.node.forget()

@@ -31,10 +31,12 @@ from script import option, run_script
 PACE_LIMIT_MS = 50              # natra's default
 # This covers the clock of the last tick, which is 4 ms long, timers and softirqs.
 SLACK_MS = 8
-# This part of police's retransmissions is allowed, where the limit holds at least
+# A stream hears of its queue from 5 ms on, so that is about as long, or the limit if that
+# is less. This part of police's retransmissions is allowed, where the queue holds at least
 # ROOM_PACKETS of each flow. With smaller windows more are lost, whoever limits: 16
-# flows at 10M have 2 or 3 packets each, and a GSO packet that is dropped is half of a
+# flows at 10M have one packet each, and a GSO packet that is dropped is half of a
 # window of 20.
+QUEUE_MS = 20
 RETRANSMITTED, ROOM_PACKETS = 0.05, 100
 MICE_PER_SECOND = 25            # to each pod
 PROBE_SIZE, MOUSE_SIZE = 1400, 60
@@ -215,7 +217,7 @@ def show(rep, what, got):
 
 
 def most_retransmitted(rate, flows, limit_ms, police):
-    room = limit_ms / 1e3 * bits(rate) / 8 / 1514 / flows
+    room = min(limit_ms, QUEUE_MS) / 1e3 * bits(rate) / 8 / 1514 / flows
     return police * min(1, RETRANSMITTED * max(1, ROOM_PACKETS / room))
 
 

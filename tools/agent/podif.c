@@ -299,6 +299,7 @@ int podif_attach(const struct podif *podif, struct wish *wish,
 	cleanup_place struct place place = {.fd = -1};
 	struct attaching a = {podif, &place, PODIF_SAME};
 	int r = open_place(podif, &place);
+	const bool was_there = r == 0;
 
 	*ret_change = PODIF_SAME;
 	if (r == -ENOENT)
@@ -308,6 +309,9 @@ int podif_attach(const struct podif *podif, struct wish *wish,
 				&a);
 	if (r == 0 && (a.change == PODIF_LIMITED || a.change == PODIF_REPLACED))
 		r = confirm(podif, &place);
+	/* A pod that goes on renaming its interface has not ended. */
+	if (was_there && r == -ENODEV && find_result(podif) == 0)
+		return r;
 	if (podif_has_ended(podif, r))
 		return 0;
 	if (r == 0) {

@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -123,15 +124,23 @@ static int ask(int fd, struct request *request, unsigned int ifindex,
  * protocol gets its packets behind the hooks. */
 static uint32_t count_packet_sockets(unsigned int ifindex)
 {
+	enum { PROTOCOL = 3, INTERFACE, RUNS, WORDS };
 	FILE *file = fopen("/proc/self/net/packet", "re");
-	unsigned int protocol, bound, runs;
 	uint32_t count = 0;
 	char line[256];
 
 	while (file && fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "%*s %*s %*s %x %u %u", &protocol, &bound,
-			   &runs) == 3 &&
-		    protocol == ETH_P_ALL && runs &&
+		unsigned long words[WORDS] = {0}, bound;
+		char *rest = line, *word;
+
+		for (int i = 0; i < WORDS && (word = strsep(&rest, " "));) {
+			if (!*word)
+				continue;
+			words[i] = strtoul(word, NULL, i == PROTOCOL ? 16 : 10);
+			i++;
+		}
+		bound = words[INTERFACE];
+		if (words[PROTOCOL] == ETH_P_ALL && words[RUNS] &&
 		    (!bound || bound == ifindex))
 			count++;
 	}

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -125,7 +126,8 @@ static char *find_wrong(const cJSON *object, const struct member *members)
 		if (!is_ascii(item->string))
 			return text_format("the key '%s' is not ASCII",
 					   item->string);
-		while (member->key && strcasecmp(member->key, item->string))
+		while (member->key &&
+		       strcasecmp(member->key, item->string) != 0)
 			member++;
 		if (!member->key)
 			continue;
@@ -205,14 +207,20 @@ char *libcni_element_wrong(const cJSON *element)
 static bool read_version(const cJSON *item, unsigned long *ret)
 {
 	const char *text = json_text(item);
-	unsigned int part[3];
-	char rest;
 
-	if (!text || strspn(text, "0123456789.") != strlen(text) ||
-	    sscanf(text, "%4u.%4u.%4u%c", &part[0], &part[1], &part[2],
-		   &rest) != 3)
-		return false;
-	*ret = (part[0] * 10000UL + part[1]) * 10000UL + part[2];
+	*ret = 0;
+	for (int part = 0; part < 3; part++) {
+		char *end = NULL;
+		unsigned long number;
+
+		if (!text || *text < '0' || *text > '9')
+			return false;
+		number = strtoul(text, &end, 10);
+		if (number > 9999 || *end != (part < 2 ? '.' : '\0'))
+			return false;
+		*ret = *ret * 10000 + number;
+		text = end + 1;
+	}
 	return true;
 }
 
