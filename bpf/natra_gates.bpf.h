@@ -61,8 +61,9 @@ natra_global int gate_global(const struct natra_config *config,
 	    !gate_take(&state->packets_tat_ns, &limits->packets, segs,
 		       packet->now_ns))
 		return NATRA_GATE_PACKETS;
+	/* Each segment of a GSO packet keeps its SYN. */
 	if (syn && !gate_take(&state->connections_tat_ns, &limits->connections,
-			      1, packet->now_ns))
+			      segs, packet->now_ns))
 		return NATRA_GATE_CONNECTIONS;
 	return NATRA_GATE_NONE;
 }

@@ -85,18 +85,28 @@ static int read_source(const cJSON *object, const char *path,
 				  ret, &ret->egress, failure);
 }
 
-static const struct direction *choose(enum precedence precedence,
-				      const struct direction *by_conf,
-				      const struct direction *by_runtime)
+static struct direction choose(enum precedence precedence,
+			       const struct direction *by_conf,
+			       const struct direction *by_runtime)
 {
 	uint64_t conf = by_conf->rate_bits_per_sec;
 	uint64_t runtime = by_runtime->rate_bits_per_sec;
+	struct direction chosen = *by_runtime;
+	uint64_t most_bits, burst_bits;
 
 	if (!runtime)
-		return by_conf;
+		return *by_conf;
 	if (!conf || precedence == PRECEDENCE_RUNTIME)
-		return by_runtime;
-	return runtime < conf ? by_runtime : by_conf;
+		return chosen;
+	if (runtime >= conf)
+		return *by_conf;
+	/* A lower rate with a burst of many seconds would be a higher one. Without a burst
+	 * there is what the rate carries in half a second. */
+	most_bits = by_conf->burst_bits ? by_conf->burst_bits : conf / 2;
+	burst_bits = chosen.burst_bits ? chosen.burst_bits : runtime / 2;
+	if (burst_bits > most_bits)
+		chosen.burst_bits = most_bits;
+	return chosen;
 }
 
 static bool has_subnets(const cJSON *object)
@@ -196,7 +206,7 @@ int bandwidth_read(struct settings *s, const cJSON *keys,
 		   struct failure *failure)
 {
 	struct source by_conf = {0}, by_runtime = {0};
-	const struct direction *in, *out;
+	struct direction in, out;
 	const cJSON *runtime = NULL;
 	int r = read_source(keys, "", &by_conf, failure);
 
@@ -211,10 +221,10 @@ int bandwidth_read(struct settings *s, const cJSON *keys,
 		return r;
 	in = choose(s->precedence, &by_conf.ingress, &by_runtime.ingress);
 	out = choose(s->precedence, &by_conf.egress, &by_runtime.egress);
-	s->policy.ingress_rate_bits_per_sec = in->rate_bits_per_sec;
-	s->policy.egress_rate_bits_per_sec = out->rate_bits_per_sec;
-	s->policy.ingress_burst_bits = in->burst_bits;
-	s->policy.egress_burst_bits = out->burst_bits;
+	s->policy.ingress_rate_bits_per_sec = in.rate_bits_per_sec;
+	s->policy.egress_rate_bits_per_sec = out.rate_bits_per_sec;
+	s->policy.ingress_burst_bits = in.burst_bits;
+	s->policy.egress_burst_bits = out.burst_bits;
 	if (has_subnets(runtime) &&
 	    (s->precedence == PRECEDENCE_RUNTIME || !has_subnets(keys)))
 		return read_subnets(runtime, RUNTIME_PATH ".", s, n, failure);

@@ -162,6 +162,7 @@ static void packet_counts_as_its_segments(void **state)
 
 static void connections_over_theirs_are_refused(void **state)
 {
+	uint64_t from;
 	struct th_result r;
 	struct packet p;
 
@@ -182,6 +183,13 @@ static void connections_over_theirs_are_refused(void **state)
 	p.data[FLAGS4] = SYN;
 	set_gates(0, th_now() + TH_SECOND);
 	assert_int_equal(send(&p, 2).verdict, TC_ACT_SHOT);
+	/* Each segment has the SYN. */
+	set_gates(0, 0);
+	from = th_now();
+	assert_int_equal(send(&p, 40).verdict, TC_ACT_UNSPEC);
+	assert_in_range(gates().connections_tat_ns,
+			from + 39 * TH_SECOND - TH_TICK_NS,
+			th_now() + 41 * TH_SECOND);
 }
 
 static void make_options(struct packet *p)

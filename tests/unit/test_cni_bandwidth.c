@@ -197,7 +197,12 @@ static void precedence_chooses_where_both_say_something(void **state)
 		 "\"ingressRate\":4000000,\"ingressBurst\":1600",
 		 {{9000000, 800, 0, 0},
 		  {4000000, 1600, 0, 0},
-		  {4000000, 1600, 0, 0}}},
+		  {4000000, 800, 0, 0}}},
+		{"\"ingressRate\":9000000",
+		 "\"ingressRate\":8999999,\"ingressBurst\":2000000000",
+		 {{9000000, 0, 0, 0},
+		  {8999999, 2000000000, 0, 0},
+		  {8999999, 4500000, 0, 0}}},
 		/* The configuration's rate is lower. */
 		{"\"ingressRate\":3000000,\"ingressBurst\":800",
 		 "\"ingressRate\":4000000,\"ingressBurst\":1600",
@@ -211,12 +216,13 @@ static void precedence_chooses_where_both_say_something(void **state)
 		 {{4000000, 800, 0, 0},
 		  {4000000, 1600, 0, 0},
 		  {4000000, 800, 0, 0}}},
-		/* A burst comes from the same place as its rate. */
+		/* A burst comes from the same place as its rate, but the lowest is no
+		 * longer than the configuration's. */
 		{"\"ingressRate\":9000000,\"ingressBurst\":800",
 		 "\"ingressRate\":4000000,\"ingressBurst\":4294967295",
 		 {{9000000, 800, 0, 0},
 		  {4000000, 0, 0, 0},
-		  {4000000, 0, 0, 0}}},
+		  {4000000, 800, 0, 0}}},
 		/* Each direction is decided by itself. */
 		{"\"ingressRate\":9000000,\"egressRate\":1000000",
 		 "\"ingressRate\":4000000,\"egressRate\":2000000",
