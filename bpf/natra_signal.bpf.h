@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* What a sender hears of a packet that is held: a mark, a drop, or nothing. */
+/* These functions decide whether the sender of a packet that is held hears of its queue, by a
+ * mark or a drop. */
 #ifndef NATRA_SIGNAL_BPF_H
 #define NATRA_SIGNAL_BPF_H
 

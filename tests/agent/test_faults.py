@@ -467,9 +467,9 @@ def run(fault):
     try:
         first, before = rig.api, len(rig.api.watches)
         fault(rig)
-        # Of a server that was replaced in between, the last one counts.
+        # If the server was replaced in between, the last one counts.
         asked = len(rig.api.watches) - (before if rig.api is first else 0)
-        # What was edited while the fault lasted.
+        # These pods were edited while the fault lasted.
         begin = time.monotonic()
         rig.api.put("a", {IN: "5M"})
         rig.until("a", 5000000)
