@@ -3,6 +3,8 @@
  * made are two kinds, and that nobody gets into another group than that of the name. */
 #include "one_pod.h"
 
+#include <bpf/bpf.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -340,6 +342,80 @@ static void a_pod_is_never_in_another_group(void **state)
 	remove_group("other");
 }
 
+/* This process removes the group when a record is about to be pinned. It begins before the
+ * attach, because a lock that it inherits would be its own, too. */
+static struct {
+	pid_t pid;
+	int begin;
+	bool is_waiting;
+} remover;
+
+static void make_remover(void)
+{
+	int ends[2];
+	char byte;
+
+	assert_int_equal(pipe(ends), 0);
+	remover.pid = fork();
+	assert_true(remover.pid >= 0);
+	if (remover.pid == 0)
+		_exit(read(ends[0], &byte, 1) == 1 &&
+				      natra_group_remove(n, TEAM) == -EBUSY &&
+				      strstr(natra_error(n), "has members")
+			      ? 0
+			      : 1);
+	(void)close(ends[0]);
+	remover.begin = ends[1];
+	remover.is_waiting = true;
+}
+
+/* Gives it half a second, in which it either removes the group or waits for the call that
+ * pins the record. */
+static void start_remover(void)
+{
+	const struct timespec pause = {.tv_nsec = 10 * 1000 * 1000};
+	siginfo_t end = {0};
+
+	assert_int_equal(write(remover.begin, "", 1), 1);
+	remover.is_waiting = false;
+	for (int i = 0; i < 50 && !end.si_pid; i++) {
+		(void)nanosleep(&pause, NULL);
+		assert_int_equal(waitid(P_PID, (id_t)remover.pid, &end,
+					WEXITED | WNOHANG | WNOWAIT),
+				 0);
+	}
+}
+
+/* Takes the place of libbpf's function, also for the library. */
+int bpf_obj_pin(int fd, const char *path)
+{
+	int (*pin)(int, const char *);
+
+	*(void **)&pin = dlsym(RTLD_NEXT, __func__);
+	if (remover.is_waiting && strcmp(strrchr(path, '/'), "/meta") == 0)
+		start_remover();
+	return pin(fd, path);
+}
+
+/* From the moment in which its name is found until the record has it, a group cannot go. */
+static void a_group_stays_until_the_record_names_it(void **state)
+{
+	const struct natra_policy policy = member_of(TEAM);
+	int status;
+
+	(void)state;
+	make_group(TEAM, 100);
+	make_remover();
+	assert_int_equal(attach_pod(&policy), 0);
+	assert_false(remover.is_waiting);
+	(void)close(remover.begin);
+	assert_int_equal(waitpid(remover.pid, &status, 0), remover.pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(look_for(TEAM, false).members, 1);
+	rig_detach(n, ID);
+	remove_group(TEAM);
+}
+
 /* The interface of the last member may go, and so may a process that has made a group and
  * no record yet. */
 static void gc_removes_automatic_groups(void **state)
@@ -364,6 +440,7 @@ int main(void)
 		POD_CASE(automatic_groups_come_and_go),
 		POD_CASE(refused_members_make_no_group),
 		POD_CASE(a_pod_is_never_in_another_group),
+		POD_CASE(a_group_stays_until_the_record_names_it),
 		POD_CASE(gc_removes_automatic_groups),
 		POD_CASE(a_namespace_makes_few_groups),
 		POD_CASE(a_full_table_stops_no_pod),

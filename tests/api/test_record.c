@@ -216,20 +216,27 @@ static void foreign_abi_replaced(void **state)
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
 }
 
-/* A link is detached by its pin, whatever the other ABI calls the leg. */
+/* A link is detached by its pin, whatever the other ABI calls the leg, and at once, whoever
+ * else has it open. */
 static void foreign_abi_detached(void **state)
 {
 	struct natra_target target = NATRA_INIT(target);
 	struct natra_info info = rig_query(n, ID);
+	char path[sizeof(info.pin_path) + 16];
+	int link;
 
 	(void)state;
 	become_foreign();
 	rig_sh("mv %s/egress_link %s/new_link", info.pin_path, info.pin_path);
+	(void)snprintf(path, sizeof(path), "%s/new_link", info.pin_path);
+	link = bpf_obj_get(path);
+	assert_true(link >= 0);
 	target.id = ID;
 	assert_int_equal(KEPT(natra_detach(n, &target)), 1);
 	assert_int_equal(natra_query(n, ID, &info), -ENOENT);
 	rig_sh("! nsenter --net=%s bpftool -j net show | grep prog_id",
 	       pod.path);
+	(void)close(link);
 }
 
 /* An interface that is gone takes the record of any ABI with it. */
