@@ -12,7 +12,6 @@ import bench                    # noqa: F401, finds the harness
 import capped_pod
 import colours
 import compare
-import fair_chart
 import quote
 import workloads
 from page import QUESTIONS
@@ -147,10 +146,6 @@ class Picture(unittest.TestCase):
                 self.assertEqual((where / "capped-pod.svg").read_text(),
                                  capped_pod.svg(Results(data)),
                                  f"run tests/bench/report_md.py {where}")
-
-    def test_committed_chart_shows_the_committed_simulation(self):
-        self.assertEqual((RESULTS / f"{fair_chart.NAME}.svg").read_text(),
-                         fair_chart.svg(), "run tests/bench/fair_chart.py")
 
 
 class Quoted(unittest.TestCase):
