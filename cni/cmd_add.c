@@ -152,6 +152,10 @@ static int shape(struct call *call, struct settings *settings)
 		failure_of_natra(&call->failure, call->n, r, CNI_NOT_SHAPED);
 		return not_shaped(call, &target, settings);
 	}
+	if (settings->dropped[0])
+		log_write(&call->log, NATRA_LOG_ERROR,
+			  "%s: the pod's annotations do not count",
+			  settings->dropped);
 	/* The group may have gone only now. */
 	if (!was_absent)
 		log_absence(call, settings);

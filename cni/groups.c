@@ -160,10 +160,10 @@ int groups_join(struct settings *s, const struct asker *asker, struct natra *n,
 /* Attaches, and tries once more without what natra's annotations ask for: each value may be
  * possible by itself, but not with the pod's rate, its group or this kernel, and a pod that goes
  * on would get rid of its limits by that. */
-static int
-attach_annotated(struct settings *s, struct natra *n, struct log *log,
-		 int (*attach)(void *arg, const struct natra_policy *policy),
-		 void *arg)
+static int attach_annotated(struct settings *s, struct natra *n,
+			    int (*attach)(void *arg,
+					  const struct natra_policy *policy),
+			    void *arg)
 {
 	struct failure failure = {0};
 	int r = attach(arg, &s->policy);
@@ -175,9 +175,8 @@ attach_annotated(struct settings *s, struct natra *n, struct log *log,
 	s->policy = s->plain;
 	r = attach(arg, &s->policy);
 	if (r == 0)
-		log_write(log, NATRA_LOG_ERROR,
-			  "%s: the pod's annotations do not count",
-			  failure.msg);
+		(void)snprintf(s->dropped, sizeof(s->dropped), "%s",
+			       failure.msg);
 	return r;
 }
 
@@ -185,7 +184,7 @@ int groups_attach(struct settings *s, struct natra *n, struct log *log,
 		  int (*attach)(void *arg, const struct natra_policy *policy),
 		  void *arg)
 {
-	int r = attach_annotated(s, n, log, attach, arg);
+	int r = attach_annotated(s, n, attach, arg);
 	const bool is_absent =
 		r < 0 && natra_error_code(n) == NATRA_CODE_NO_GROUP;
 	struct failure failure = {0};

@@ -24,7 +24,9 @@ int groups_join(struct settings *settings, const struct asker *asker,
 
 /* Lets `attach` give the pod the limits of the policy, and returns what that returns, 0
  * or an error of the library. If there is no such administrators' group, or, with "onError":
- * "continue", no parent or no room for the pod's floor, the pod leaves it and is attached again. */
+ * "continue", no parent or no room for the pod's floor, the pod leaves it and is attached again.
+ * With "continue" an error is also followed by a try without natra's annotations, see `dropped`
+ * in settings.h. */
 int groups_attach(struct settings *settings, struct natra *n, struct log *log,
 		  int (*attach)(void *arg, const struct natra_policy *policy),
 		  void *arg);

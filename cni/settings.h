@@ -28,12 +28,21 @@ struct settings {
 	bool group_is_for_all; /* each pod is in one by this key */
 	/* Why the pod is in no group although there is the key, or "". */
 	char group_absence[2 * NATRA_GROUP_NAME_MAX];
+	/* Why all that natra's annotations ask for was dropped, or "". */
+	char dropped[sizeof(((struct failure *)0)->msg)];
 	enum precedence precedence;
 	bool continue_on_error;
 	bool replace_bandwidth;
 	/* The list is owned, and its texts belong to the configuration. */
 	const char **allowed;
 	size_t allowed_len;
+};
+
+/* Says what becomes of values of the pod that are wrong, or that do not go together. */
+enum on_error {
+	ON_ERROR_AS_SET, /* as the key "onError" says */
+	ON_ERROR_FAIL,
+	ON_ERROR_CONTINUE, /* they do not count */
 };
 
 /* The pod that is to be limited, and what the runtime passes on of it. */
@@ -43,7 +52,7 @@ struct asker {
 	/* The rates that stand in for those of `bandwidth`; NULL: none do. */
 	const struct natra_policy *rates;
 	struct natra_annotations annotations; /* without what it may use */
-	bool is_strict; /* whatever "onError" says, what is wrong is an error */
+	enum on_error on_error;
 };
 
 /* Reads all keys but rates, bursts and subnets, which bandwidth.h reads, groups and classes.

@@ -56,7 +56,8 @@ int wanted_read(struct settings *ret, const cJSON *keys,
 
 	if (r)
 		return r;
-	ret->continue_on_error &= !asker->is_strict;
+	if (asker->on_error != ON_ERROR_AS_SET)
+		ret->continue_on_error = asker->on_error == ON_ERROR_CONTINUE;
 	r = groups_join(ret, asker, n, log, failure);
 	return r ? r : annotate(ret, asker, n, failure);
 }

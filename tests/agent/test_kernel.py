@@ -138,6 +138,27 @@ class Kernel(KernelCase):
         agent.wait("part=pods")
         self.assertEqual(agent.count("adopted="), 0)
 
+    def test_adopts_with_wrong_annotations(self):
+        """A value that is wrong, or that goes with no other, keeps no running pod unlimited."""
+        wrong = {"natra.io/ingress-burst": "much"}
+        conflict = {"natra.io/group-floor": "70M", "natra.io/ingress-burst": "80k"}
+        for name, annotations in ("a", wrong), ("b", conflict):
+            self.pod(name, 10000000, annotations=annotations,
+                     allowAnnotations=["ingress-burst", "group-floor"],
+                     group={"name": "blue", "ingressRate": 50000000})
+        api, options = self.api_server()
+        api.put("b", {IN: "10M", **conflict})
+        agent = self.agent(*options)
+        wait_until(lambda: self.limits() == dict.fromkeys(
+            ("net/a/eth0", "net/b/eth0"), 10000000), agent.log)
+        self.assertIn("much", agent.wait("natra.io/ingress-burst"))
+        line = agent.wait("annotations of a running pod do not count")
+        for word in "net/b/eth0", "shop/pod-b", "floor":
+            self.assertIn(word, line)
+        wait_until(lambda: api.events, agent.log)
+        self.assertIn("floor", api.events[-1][1]["message"])
+        self.assertEqual(self.group_of("b"), "blue")
+
     def test_file_of_groups(self):
         path = self.node.root / "groups.json"
 

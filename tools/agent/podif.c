@@ -317,6 +317,10 @@ int podif_attach(const struct podif *podif, struct wish *wish,
 	if (r == 0) {
 		undo_if_gone(podif);
 		*ret_change = a.change;
+		if (wish->settings.dropped[0])
+			podif_log(podif, NATRA_LOG_WARN,
+				  "annotations of a running pod do not count",
+				  wish->settings.dropped);
 		/* The others are looked at again and again. */
 		if ((a.change == PODIF_LIMITED || a.change == PODIF_REPLACED) &&
 		    wish->settings.group_absence[0])

@@ -107,8 +107,8 @@ static void look_at(struct pods *pods, const struct podif *podif)
 		note(pods, podif, r, change);
 		return;
 	}
-	if (wish_read(&wish, podif->cached, pods->jobs->conf, NULL, pods->n,
-		      pods->jobs->log, &failure))
+	if (wish_read_start(&wish, podif->cached, pods->jobs->conf, pods->n,
+			    pods->jobs->log, &failure))
 		podif_failed(pods, podif, failure.msg);
 	else if (policy_has_limits(&wish.settings.policy))
 		r = podif_attach(podif, &wish, &change);

@@ -106,7 +106,7 @@ static int begin(struct wish *wish, const struct cached *cached,
 		.asker =
 			{.pod = wish->pod,
 			 /* Only ADD may let a pod start although something is wrong. */
-			 .is_strict = true},
+			 .on_error = ON_ERROR_FAIL},
 	};
 	if (!wish->keys)
 		wish->keys = wish->made = element_json(
@@ -134,6 +134,18 @@ int wish_read(struct wish *wish, const struct cached *cached, const cJSON *conf,
 		r = wanted_read(&wish->settings, wish->keys, &wish->asker, n,
 				log, failure);
 	return r ? r : check(wish, n, failure);
+}
+
+int wish_read_start(struct wish *wish, const struct cached *cached,
+		    const cJSON *conf, struct natra *n, struct log *log,
+		    struct failure *failure)
+{
+	int r = begin(wish, cached, conf, NULL, n, failure);
+
+	wish->asker.on_error = ON_ERROR_CONTINUE;
+	return r ? r
+		 : wanted_read(&wish->settings, wish->keys, &wish->asker, n,
+			       log, failure);
 }
 
 int wish_look(struct wish *wish, const struct cached *cached, struct natra *n,

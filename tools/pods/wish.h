@@ -29,7 +29,14 @@ int wish_read(struct wish *wish, const struct cached *cached, const cJSON *conf,
 	      const cJSON *annotations, struct natra *n, struct log *log,
 	      struct failure *failure);
 
-/* Does the same by the pod's start, without a log. */
+/* Does the same by the start of a pod that runs without limits. It cannot be refused any more,
+ * so none of natra's annotations may keep it from its rates: a wrong one does not count, and if
+ * values do not go together wish_attach drops all of them. */
+int wish_read_start(struct wish *wish, const struct cached *cached,
+		    const cJSON *conf, struct natra *n, struct log *log,
+		    struct failure *failure);
+
+/* Does as wish_read does by the pod's start, without a log. */
 int wish_look(struct wish *wish, const struct cached *cached, struct natra *n,
 	      struct failure *failure);
 
