@@ -76,6 +76,6 @@ def of_file(path):
 
 
 def everywhere(rooms):
-    """Return the mistakes in the C files of these directories."""
+    """Return the mistakes in the functions of these directories, headers as well."""
     return [c for path in house.tracked()
-            if path.endswith(".c") and path.startswith(rooms) for c in of_file(path)]
+            if path.endswith((".c", ".h")) and path.startswith(rooms) for c in of_file(path)]
