@@ -7,9 +7,13 @@
  * still a flood.
  *
  * A connection begins with a TCP segment that has SYN and no ACK. The parser finds it
- * behind whatever headers it knows. A first fragment counts as one as well: it can be so
- * short that its flags are in the next one, and TCP sends none by itself. So does IPv6
- * with more extension headers than the parser follows, which hosts accept.
+ * behind whatever headers it knows, also in a tunnel that the node may end. What hides its
+ * flags from the parser counts as one as well:
+ * - a first fragment, which can be so short that they are in the next one; TCP sends none
+ *   by itself;
+ * - IPv6 with more extension headers than the parser follows, which hosts accept;
+ * - a frame with more VLAN tags: hosts take off any number of those with the id 0;
+ * - a tunnel in a tunnel.
  */
 #ifndef NATRA_GATES_BPF_H
 #define NATRA_GATES_BPF_H
@@ -68,28 +72,59 @@ natra_global int gate_global(const struct natra_config *config,
 	return NATRA_GATE_NONE;
 }
 
-/* Returns whether the packet begins a connection. */
-static __always_inline bool
-begins_connection(struct __sk_buff *skb, struct natra_parsed_packet *parsed)
+/* Returns whether TCP whose header begins at `offset` begins a connection. */
+static __always_inline bool is_syn(struct __sk_buff *skb, __u32 offset,
+				   struct natra_parsed_packet *parsed)
 {
-	__u8 *flags = (__u8 *)parsed->raw;
+	const __u8 *flags = (const __u8 *)parsed->raw;
 
-	if (!may_connect(skb))
-		return false;
-	write_parsed(skb, parsed);
-	if (parse_global(skb, parsed) != NATRA_PARSED_IP || parsed->later_piece)
-		return false;
-	if (parsed->tuple.version == 6 &&
-	    natra_is_extension(parsed->tuple.protocol))
+	return NATRA_LOAD(skb, offset + NATRA_TCP_FLAGS_OFFSET, parsed->raw,
+			  1) == 0 &&
+	       (*flags & (NATRA_TCP_SYN | NATRA_TCP_ACK)) == NATRA_TCP_SYN;
+}
+
+/* Returns whether a connection begins inside of a tunnel. */
+static __always_inline bool begins_inside(struct __sk_buff *skb,
+					  struct natra_parsed_packet *parsed)
+{
+	const __u64 entered = enter_global(skb, parsed);
+	__u32 offset = (__u32)entered;
+	__u8 protocol;
+
+	switch (natra_inner_l4(skb, &offset, (__u16)(entered >> 32), parsed,
+			       &protocol)) {
+	case NATRA_INNER_L4:
+		return protocol == NATRA_PROTO_TCP &&
+		       is_syn(skb, offset, parsed);
+	case NATRA_INNER_HIDDEN:
 		return true;
-	if (parsed->tuple.protocol != NATRA_PROTO_TCP)
+	default:
 		return false;
-	if (parsed->tuple.fragment)
+	}
+}
+
+/* Returns whether a packet for which may_connect() is true begins a connection. */
+natra_global int begins_global(struct __sk_buff *skb,
+			       struct natra_parsed_packet *parsed)
+{
+	const struct natra_tuple *t;
+	int kind;
+
+	if (!parsed)
+		return false; /* the verifier wants this check */
+	kind = parse_global(skb, parsed);
+	if (kind == NATRA_PARSED_OPAQUE)
 		return true;
-	if (bpf_skb_load_bytes(skb, parsed->l4_offset + NATRA_TCP_FLAGS_OFFSET,
-			       flags, 1) < 0)
+	t = &parsed->tuple;
+	if (kind == NATRA_PARSED_CONTROL || parsed->later_piece)
 		return false;
-	return (*flags & (NATRA_TCP_SYN | NATRA_TCP_ACK)) == NATRA_TCP_SYN;
+	if (t->version == 6 && natra_is_extension(t->protocol))
+		return true;
+	if (t->protocol == NATRA_PROTO_TCP)
+		return t->fragment || is_syn(skb, parsed->l4_offset, parsed);
+	if (t->fragment)
+		return natra_is_tunnel(t->protocol);
+	return begins_inside(skb, parsed);
 }
 
 /* Returns which gate the packet does not pass. */
@@ -98,9 +133,12 @@ gate(struct __sk_buff *skb, const struct natra_config *config,
      struct natra_state *state, struct natra_parsed_packet *parsed,
      const struct packet *packet, bool counts_connections)
 {
-	const bool syn = counts_connections && begins_connection(skb, parsed);
-	__u32 segs = skb->gso_segs;
+	__u32 segs = skb->gso_segs, syn = 0;
 
+	if (counts_connections && may_connect(skb)) {
+		write_parsed(skb, parsed);
+		syn = begins_global(skb, parsed);
+	}
 	/* The kernel counts the segments of what a packet socket sends only later. */
 	if (!segs && skb->gso_size)
 		segs = skb->len / skb->gso_size + 1;

@@ -57,6 +57,12 @@ natra_global int parse_global(struct __sk_buff *skb,
 	return natra_parse(skb, natra_fixed.has_l2, parsed);
 }
 
+natra_global __u64 enter_global(struct __sk_buff *skb,
+				struct natra_parsed_packet *parsed)
+{
+	return parsed ? natra_enter(skb, parsed) : 0;
+}
+
 /* The verifier demands that memory which is passed to a global function has been
  * written before (Linux 5.15). This call writes all of it, with zeroes if the packet is
  * shorter. */
@@ -83,6 +89,26 @@ static __always_inline __u64 hash_v6(const __u64 *keys, const __u32 *saddr,
 /* The bytes of layer 4 that hash_fast reads: the ports, and where TCP's header ends. */
 #define L4_FAST_LEN 13
 
+/* Returns the version of an IP packet without a VLAN tag in the frame, or 0 (or what the
+ * first bits say, without a link header) if it is none. *l3 is where it begins, and `len`
+ * bytes can be read there. */
+static __always_inline __u8 fast_version(const struct __sk_buff *skb, __u32 len,
+					 void **l3)
+{
+	void *data = (void *)(long)skb->data;
+	__u16 type;
+
+	*l3 = data + (natra_fixed.has_l2 ? NATRA_ETH_LEN : 0);
+	if (*l3 + len > (void *)(long)skb->data_end)
+		return 0;
+	if (!natra_fixed.has_l2)
+		return ((const struct iphdr *)*l3)->version;
+	type = *(__u16 *)(*l3 - 2);
+	if (type == natra_be16(NATRA_ETHERTYPE_IPV6))
+		return 6;
+	return type == natra_be16(NATRA_ETHERTYPE_IPV4) ? 4 : 0;
+}
+
 /*
  * Hashes by direct packet access what nearly all packets are: TCP or UDP, no
  * VLAN tag in the frame, no IP options or extension headers, no fragment, no
@@ -94,27 +120,16 @@ static __always_inline bool hash_fast(struct __sk_buff *skb, bool tx,
 				      __u32 *ret_header_len)
 {
 	const __u32 l2_len = natra_fixed.has_l2 ? NATRA_ETH_LEN : 0;
-	void *data = (void *)(long)skb->data;
 	void *end = (void *)(long)skb->data_end;
-	void *l3 = data + l2_len;
+	__u32 l3_len = sizeof(struct iphdr);
+	void *l3;
+	const __u8 version = fast_version(skb, l3_len + L4_FAST_LEN, &l3);
 	const struct iphdr *ip4 = l3;
 	const struct ipv6hdr *ip6 = l3;
-	__u32 l3_len = sizeof(*ip4);
-	__u8 protocol, version = 4;
+	__u8 protocol;
 
-	if (l3 + sizeof(*ip4) + L4_FAST_LEN > end)
+	if (!version)
 		return false;
-	if (natra_fixed.has_l2) {
-		__u16 type = *(__u16 *)(l3 - 2);
-
-		if (type == natra_be16(NATRA_ETHERTYPE_IPV6))
-			version = 6;
-		else if (type != natra_be16(NATRA_ETHERTYPE_IPV4))
-			return false;
-	} else {
-		version = ip4->version;
-	}
-
 	if (version == 4) {
 		protocol = ip4->protocol;
 		if (*(__u8 *)ip4 != 0x45 ||
@@ -133,9 +148,10 @@ static __always_inline bool hash_fast(struct __sk_buff *skb, bool tx,
 				ip6->daddr.in6_u.u6_addr32, *(__u32 *)(ip6 + 1),
 				natra_hash_kind(6, protocol, 0));
 	}
-	if (tx) /* the kernel tells the length */
+	if (tx) /* the kernel tells the length, but of IPv6 fragments */
 		return protocol == NATRA_PROTO_TCP ||
-		       protocol == NATRA_PROTO_UDP;
+		       (protocol == NATRA_PROTO_UDP &&
+			(version == 4 || !skb->gso_size));
 	if (protocol == NATRA_PROTO_TCP) {
 		*ret_header_len =
 			l2_len + l3_len + (((__u8 *)l3)[l3_len + 12] >> 4) * 4U;
@@ -164,43 +180,38 @@ struct packet {
 	__u32 seed : 30;   /* of the dither: another one for each packet */
 };
 
-/* Returns false if the packet is surely no TCP segment with SYN or RST. It reads the
- * same packets as hash_fast, and of all others the parser must tell. */
+/* Returns false if the packet is surely no TCP segment with SYN or RST, nor a tunnel's
+ * that may have one inside. It reads the same packets as hash_fast, and of all others the
+ * parser must tell. */
 static __always_inline bool may_connect(const struct __sk_buff *skb)
 {
-	const __u32 l2_len = natra_fixed.has_l2 ? NATRA_ETH_LEN : 0;
-	void *data = (void *)(long)skb->data;
-	void *end = (void *)(long)skb->data_end;
-	void *l3 = data + l2_len;
+	void *l3;
+	const __u8 version = fast_version(skb, sizeof(struct ipv6hdr), &l3);
 	const struct iphdr *ip4 = l3;
 	const struct ipv6hdr *ip6 = l3;
-	__u8 version, *flags;
+	const __u8 *l4 = l3 + sizeof(*ip4);
+	__u8 protocol;
 
-	if (l3 + sizeof(*ip6) > end)
-		return true;
-	version = ip4->version;
-	if (natra_fixed.has_l2) {
-		__u16 type = *(__u16 *)(l3 - 2);
-
-		if (type != natra_be16(version == 6 ? NATRA_ETHERTYPE_IPV6
-						    : NATRA_ETHERTYPE_IPV4))
-			return true;
-	}
 	if (version == 4) {
-		if (ip4->protocol != NATRA_PROTO_TCP)
-			return false;
-		if (*(__u8 *)ip4 != 0x45 ||
-		    (ip4->frag_off & natra_be16(0x3fff)))
+		protocol = ip4->protocol;
+	} else if (version == 6) {
+		protocol = ip6->nexthdr;
+		if (natra_is_extension(protocol))
 			return true;
-		flags = l3 + sizeof(*ip4) + NATRA_TCP_FLAGS_OFFSET;
+		l4 = l3 + sizeof(*ip6);
 	} else {
-		if (ip6->nexthdr != NATRA_PROTO_TCP)
-			return natra_is_extension(ip6->nexthdr);
-		flags = l3 + sizeof(*ip6) + NATRA_TCP_FLAGS_OFFSET;
-	}
-	if ((void *)(flags + 1) > end)
 		return true;
-	return *flags & (NATRA_TCP_SYN | NATRA_TCP_RST);
+	}
+	if (protocol != NATRA_PROTO_TCP && protocol != NATRA_PROTO_UDP)
+		return natra_is_tunnel(protocol);
+	if ((version == 4 &&
+	     (*(__u8 *)ip4 != 0x45 || (ip4->frag_off & natra_be16(0x3fff)))) ||
+	    (void *)(l4 + NATRA_TCP_FLAGS_OFFSET + 1) >
+		    (void *)(long)skb->data_end)
+		return true;
+	if (protocol == NATRA_PROTO_UDP)
+		return natra_is_tunnel_port(*(const __u16 *)(l4 + 2));
+	return l4[NATRA_TCP_FLAGS_OFFSET] & (NATRA_TCP_SYN | NATRA_TCP_RST);
 }
 
 /* Returns the limits that are active. */
@@ -261,6 +272,7 @@ natra_global int read_slow_global(struct __sk_buff *skb,
 				  struct natra_parsed_packet *parsed,
 				  struct packet *packet, bool tx)
 {
+	const __u32 len = skb->len;
 	__u32 header_len, wire_len = skb->wire_len;
 	const struct natra_tuple *t;
 	int kind;
@@ -275,17 +287,26 @@ natra_global int read_slow_global(struct __sk_buff *skb,
 	if (t->fragment)
 		packet->hash =
 			datagram_global(skb, config, parsed, packet->hash);
+	header_len = parsed->header_len;
 	if (tx) {
 		/* wire_len gives each segment of BIG TCP a jumbo header. */
 		wire_len -= parsed->jumbo_len * skb->gso_segs;
-		packet->bytes = natra_told_len(skb->len, wire_len);
+		if (natra_hides_header(t))
+			packet->bytes = natra_told_gso_len(
+				len, skb->gso_segs, skb->gso_size, header_len,
+				t->protocol == NATRA_PROTO_UDP
+					? NATRA_FRAGMENT_LEN
+					: 0,
+				wire_len);
+		else
+			packet->bytes = natra_told_len(len, wire_len);
 	} else {
-		header_len = parsed->header_len;
 		if (skb->gso_size)
 			header_len +=
-				natra_tunnel_len(skb, skb->gso_size, parsed);
-		packet->bytes = natra_gso_len(skb->len, skb->gso_segs,
-					      skb->gso_size, header_len);
+				natra_tunnel_len(skb, enter_global(skb, parsed),
+						 skb->gso_size, parsed);
+		packet->bytes = natra_gso_len(len, skb->gso_segs, skb->gso_size,
+					      header_len);
 	}
 	return kind == NATRA_PARSED_CONTROL;
 }

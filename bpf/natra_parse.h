@@ -19,6 +19,7 @@
 
 #define NATRA_ETH_LEN             14
 #define NATRA_UDP_LEN             8
+#define NATRA_FRAGMENT_LEN        8
 #define NATRA_MAX_VLAN_TAGS       2
 #define NATRA_MAX_IPV6_EXTENSIONS 4
 /* The hop-by-hop header that BIG TCP puts into a packet of over 64 kB. */
@@ -81,6 +82,15 @@ natra_inline bool natra_is_vlan(__u16 ethertype)
 {
 	return ethertype == NATRA_ETHERTYPE_8021Q ||
 	       ethertype == NATRA_ETHERTYPE_8021AD;
+}
+
+/* Returns whether GSO packets have headers that the kernel does not count: SCTP's, and
+ * those of fragments that are made of a datagram over IPv6. They are as long as UDP's,
+ * which is in the first one, beside its own. */
+natra_inline bool natra_hides_header(const struct natra_tuple *t)
+{
+	return t->protocol == NATRA_PROTO_SCTP ||
+	       (t->version == 6 && t->protocol == NATRA_PROTO_UDP);
 }
 
 /* Length of the layer 4 header at `offset`, for the wire length of GSO. */
@@ -193,7 +203,7 @@ natra_inline bool natra_parse_ipv6(void *ctx, __u32 *offset,
 		if (next == NATRA_PROTO_AH)
 			len = (byte[1] + 2U) * 4;
 		if (next == NATRA_PROTO_FRAGMENT) {
-			len = 8;
+			len = NATRA_FRAGMENT_LEN;
 			/* An atomic fragment is a whole packet (RFC 6946). */
 			p->fragment_id = p->raw[1];
 			if (half[1] & natra_be16(0xfff9))

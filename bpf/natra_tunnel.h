@@ -28,6 +28,8 @@
 #define NATRA_PORT_VXLAN_LINUX 8472
 #define NATRA_PORT_GENEVE      6081
 
+#define NATRA_ETHERTYPE_WCCP 0x883e /* in GRE */
+
 #define NATRA_GRE_CHECKSUM 0x8000
 #define NATRA_GRE_KEY      0x2000
 #define NATRA_GRE_SEQUENCE 0x1000
@@ -38,6 +40,13 @@ natra_inline bool natra_is_tunnel_port(__u16 port)
 	return port == natra_be16(NATRA_PORT_VXLAN) ||
 	       port == natra_be16(NATRA_PORT_VXLAN_LINUX) ||
 	       port == natra_be16(NATRA_PORT_GENEVE);
+}
+
+/* Returns whether packets of an IP protocol are a tunnel's. */
+natra_inline bool natra_is_tunnel(__u8 protocol)
+{
+	return protocol == NATRA_PROTO_IPIP || protocol == NATRA_PROTO_IPV6 ||
+	       protocol == NATRA_PROTO_GRE;
 }
 
 /* Moves *offset behind a stack of MPLS labels. Returns the EtherType of the IP
@@ -119,6 +128,53 @@ natra_inline __u16 natra_tunnel_type(void *ctx, __u32 *offset,
 	}
 }
 
+enum natra_inner {
+	NATRA_INNER_NONE, /* it is not IP, or the rest of a datagram */
+	NATRA_INNER_L4,
+	NATRA_INNER_HIDDEN, /* the way to layer 4 is longer than what is followed */
+};
+
+/* Reads the header of the IP packet inside of a tunnel, without a loop. Moves *offset to
+ * layer 4 if it is found. */
+natra_inline enum natra_inner natra_inner_l4(void *ctx, __u32 *offset,
+					     __u16 type,
+					     struct natra_parsed_packet *p,
+					     __u8 *protocol)
+{
+	const __u8 *byte = (const __u8 *)p->raw;
+	const __u16 *half = (const __u16 *)p->raw;
+	bool cut = false;
+
+	/* Linux takes the one of WCCP for IPv4, with or without 4 bytes in front of it. */
+	if (natra_is_vlan(type) || type == NATRA_ETHERTYPE_WCCP)
+		return NATRA_INNER_HIDDEN;
+	if ((type != NATRA_ETHERTYPE_IPV4 && type != NATRA_ETHERTYPE_IPV6) ||
+	    NATRA_LOAD(ctx, *offset, p->raw, 20) < 0)
+		return NATRA_INNER_NONE;
+	if (type == NATRA_ETHERTYPE_IPV4) {
+		*protocol = byte[9];
+		cut = half[3] & natra_be16(0x3fff);
+		if (half[3] & natra_be16(0x1fff))
+			return NATRA_INNER_NONE;
+		*offset += (byte[0] & 0xf) * 4U;
+	} else {
+		*protocol = byte[6];
+		*offset += 40;
+		if (natra_is_extension(*protocol))
+			return NATRA_INNER_HIDDEN;
+	}
+	if (natra_is_tunnel(*protocol))
+		return NATRA_INNER_HIDDEN;
+	if (cut)
+		return *protocol == NATRA_PROTO_TCP ? NATRA_INNER_HIDDEN
+						    : NATRA_INNER_NONE;
+	if (*protocol == NATRA_PROTO_UDP &&
+	    NATRA_LOAD(ctx, *offset, p->raw, 4) == 0 &&
+	    natra_is_tunnel_port(half[1]))
+		return NATRA_INNER_HIDDEN;
+	return NATRA_INNER_L4;
+}
+
 /* Returns the offset at which the inner packet's layer 4 header ends; 0 if it
  * has none, or if the inner packet is no GSO packet. */
 natra_inline __u32 natra_inner_end(void *ctx, __u32 offset, __u16 type,
@@ -154,14 +210,12 @@ natra_inline __u32 natra_inner_end(void *ctx, __u32 offset, __u16 type,
 	return offset + natra_l4_len(ctx, offset, protocol, p);
 }
 
-/* Returns the bytes of headers that each segment has behind p->header_len; 0 if
- * the packet is not a tunnel's. `p` must be as natra_parse left it; its buffer
- * is overwritten. */
-natra_inline __u32 natra_tunnel_len(void *ctx, __u32 gso_size,
-				    struct natra_parsed_packet *p)
+/* Returns where a tunnel's inner packet begins, with its EtherType in the upper half; 0 if
+ * the packet is not a tunnel's. `p` must be as natra_parse left it; its buffer is
+ * overwritten. */
+natra_inline __u64 natra_enter(void *ctx, struct natra_parsed_packet *p)
 {
-	__u32 begin = p->header_len + p->jumbo_len;
-	__u32 offset = begin, end;
+	__u32 offset = p->header_len + p->jumbo_len;
 	__u16 type;
 
 	if (p->tuple.fragment)
@@ -170,8 +224,18 @@ natra_inline __u32 natra_tunnel_len(void *ctx, __u32 gso_size,
 	type = (__u16)NATRA_FORGET(type, offset);
 	if (type == NATRA_ETHERTYPE_TEB)
 		type = natra_parse_ethernet(ctx, &offset, p);
-	end = natra_inner_end(ctx, offset, type, gso_size, p);
-	return end ? end - begin : 0;
+	return type ? (__u64)type << 32 | offset : 0;
+}
+
+/* Returns the bytes of headers that each segment has behind p->header_len; 0 if the packet
+ * is not a tunnel's. `entered` is what natra_enter has found. */
+natra_inline __u32 natra_tunnel_len(void *ctx, __u64 entered, __u32 gso_size,
+				    struct natra_parsed_packet *p)
+{
+	const __u32 end = natra_inner_end(ctx, (__u32)entered,
+					  (__u16)(entered >> 32), gso_size, p);
+
+	return end ? end - p->header_len - p->jumbo_len : 0;
 }
 
 #endif

@@ -48,4 +48,19 @@ natra_inline __u32 natra_told_len(__u32 len, __u32 wire_len)
 	return wire_len > len ? wire_len : len;
 }
 
+/*
+ * Does the same for a GSO packet of which the kernel may have left out headers: it counts
+ * those in front of layer 4, and behind them only TCP's and those of UDP's segments.
+ * header_len: as for natra_gso_len. `first` is what the first one has in addition.
+ */
+natra_inline __u32 natra_told_gso_len(__u32 len, __u32 segs, __u32 size,
+				      __u32 header_len, __u32 first,
+				      __u32 wire_len)
+{
+	wire_len = natra_told_len(len, wire_len);
+	if (natra_gso_len(len, segs, size, header_len) <= wire_len)
+		return wire_len;
+	return natra_gso_len(len + first, segs, size, header_len);
+}
+
 #endif

@@ -8,7 +8,7 @@
 #include "progrun.h"
 #include "util/cleanup.h"
 
-#define LEN             100
+#define LEN             120
 #define FAR             (3600 * TH_SECOND)
 #define FLAGS4          (14 + 20 + 13)
 #define SYN             0x02
@@ -250,12 +250,87 @@ static void make_extensions6(struct packet *p)
 	packet_end(p);
 }
 
-/* Neither headers in front of it nor fragments hide a SYN. */
+/* Hosts take off any number of tags with the id 0. */
+static void make_tags3(struct packet *p)
+{
+	packet_begin(p);
+	packet_ethernet(p);
+	for (int i = 0; i < 3; i++)
+		packet_vlan(p, 0x8100, 0);
+	packet_ipv4(p, &(struct packet_ip){0});
+	packet_tcp(p, 9, 80, 20);
+	p->data[p->l4 + 13] = SYN;
+	packet_pad(p, LEN);
+	packet_end(p);
+}
+
+/* Ends a packet in a tunnel, whose inner IP header comes next. */
+static void end_inside(struct packet *p, uint8_t flags)
+{
+	packet_ipv4(p, &(struct packet_ip){0});
+	packet_tcp(p, 9, 80, 20);
+	p->data[p->l4 + 13] = flags;
+	packet_pad(p, LEN);
+}
+
+static void begin_ipip(struct packet *p)
+{
+	packet_begin(p);
+	packet_ethernet(p);
+	packet_ipv4(p, &(struct packet_ip){0});
+	p->data[p->next_at] = 4;
+	p->type_at = PACKET_NO_LAYER;
+}
+
+static void make_ipip(struct packet *p)
+{
+	begin_ipip(p);
+	end_inside(p, SYN);
+}
+
+static void make_ipip_twice(struct packet *p)
+{
+	begin_ipip(p);
+	packet_ipv4(p, &(struct packet_ip){0});
+	p->data[p->next_at] = 4;
+	end_inside(p, ACK);
+}
+
+static void make_gre(struct packet *p)
+{
+	packet_begin(p);
+	packet_ethernet(p);
+	packet_ipv6(p, &(struct packet_ip){0});
+	packet_ports(p, 47, 0, 0x0800, 4);
+	p->type_at = PACKET_NO_LAYER;
+	end_inside(p, SYN);
+}
+
+static void begin_vxlan(struct packet *p)
+{
+	packet_begin(p);
+	packet_ethernet(p);
+	packet_ipv4(p, &(struct packet_ip){0});
+	packet_udp(p, 9, 4789);
+	packet_payload(p, 8);
+	packet_ethernet(p);
+}
+
+static void make_vxlan(struct packet *p)
+{
+	begin_vxlan(p);
+	end_inside(p, SYN);
+}
+
+/* Neither headers in front of it, nor fragments, nor a tunnel that the node may end hide a
+ * SYN. */
 static void hidden_connections_are_refused(void **state)
 {
-	void (*const makes[])(struct packet *) = {make_options, make_tagged6,
-						  make_fragment, make_fragment6,
-						  make_extensions6};
+	void (*const makes[])(struct packet *) = {
+		make_options,     make_tagged6, make_fragment, make_fragment6,
+		make_extensions6, make_tags3,   make_ipip,     make_ipip_twice,
+		make_gre,         make_vxlan,
+	};
 
 	struct packet p;
 
@@ -273,6 +348,28 @@ static void hidden_connections_are_refused(void **state)
 	p.data[14 + 6] = 0;
 	p.data[14 + 7] = 2;
 	assert_int_equal(send(&p, 0).counter, NATRA_COUNT_MICE);
+}
+
+/* In a tunnel, too, only the first packet of a connection counts. */
+static void other_packets_in_a_tunnel_pass(void **state)
+{
+	struct packet others[4];
+
+	(void)state;
+	begin_ipip(&others[0]);
+	end_inside(&others[0], ACK);
+	begin_vxlan(&others[1]);
+	end_inside(&others[1], SYN | ACK);
+	begin_vxlan(&others[2]);
+	packet_type(&others[2], 0x0806);
+	packet_pad(&others[2], LEN);
+	/* This is the rest of a datagram. */
+	make_ipip(&others[3]);
+	others[3].data[others[3].l3 + 7] = 2;
+	for (size_t i = 0; i < TH_LEN(others); i++) {
+		set_gates(0, th_now() + FAR);
+		assert_int_equal(send(&others[i], 0).counter, NATRA_COUNT_MICE);
+	}
 }
 
 /* A neighbour asks for the pod's address, which a flood of packets must not prevent; but a
@@ -343,6 +440,7 @@ int main(void)
 		EACH(packet_counts_as_its_segments),
 		EACH(connections_over_theirs_are_refused),
 		EACH(hidden_connections_are_refused),
+		EACH(other_packets_in_a_tunnel_pass),
 		EACH(discovery_is_held_up_only_if_it_is_a_flood),
 		CASE("rx_", raised_limits_hold_at_once, load_rx),
 		CASE("rx_", nothing_is_read_without_gates, load_none),

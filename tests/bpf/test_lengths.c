@@ -204,6 +204,51 @@ static void jumbo_header_is_not_on_the_wire(void **state)
 	}
 }
 
+/* A GSO packet of two segments or fragments. */
+struct left_out {
+	uint8_t version, protocol;
+	uint32_t told;
+	uint32_t size;  /* what one has behind its headers */
+	uint32_t bytes; /* wanted */
+};
+
+/* The kernel leaves out SCTP's header of a segment, and that of a fragment over IPv6. */
+static void headers_that_the_kernel_leaves_out_count(void **state)
+{
+	static const struct left_out rows[] = {
+		{4, 132, 14 + 20 + 12 + 1000 + 34, 500, 2 * (46 + 500)},
+		{6, 132, 14 + 40 + 12 + 1000 + 54, 500, 2 * (66 + 500)},
+		{6, 17, 14 + 40 + 8 + 1000 + 54, 504, 2 * 62 + 8 + 1000},
+		{4, 17, 14 + 20 + 8 + 1000 + 34, 504, 2 * 34 + 8 + 1000},
+		/* The kernel has counted UDP's header: these are segments. */
+		{6, 17, 14 + 40 + 8 + 1000 + 62, 500, 2 * (62 + 500)},
+	};
+	const struct natra_limits limits = {0};
+
+	(void)state;
+	for (size_t i = 0; i < 2 * TH_LEN(rows); i++) {
+		const struct left_out *row = &rows[i / 2];
+		struct progrun run = th_load_kind(programs[1 + i % 2], &limits);
+		const struct th_context context = {.wire_len = row->told,
+						   .gso_segs = 2,
+						   .gso_size = row->size};
+		struct th_result result;
+		struct packet p;
+
+		if (row->version == 4)
+			begin4(&p, &plain);
+		else
+			begin6(&p);
+		packet_ports(&p, row->protocol, 1000, 2000,
+			     row->protocol == 132 ? 12 : 8);
+		packet_payload(&p, 1000);
+		packet_end(&p);
+		th_send(&run, &p, &context, &result);
+		assert_int_equal(result.bytes, row->bytes);
+		th_close(&run);
+	}
+}
+
 static void vlan_tag_beside_the_packet_counts(void **state)
 {
 	const struct natra_limits limits = {0};
@@ -286,6 +331,7 @@ int main(void)
 		cmocka_unit_test(segments_in_a_tunnel_have_its_headers_too),
 		cmocka_unit_test(segments_have_the_headers_of_mpls_and_pppoe),
 		cmocka_unit_test(jumbo_header_is_not_on_the_wire),
+		cmocka_unit_test(headers_that_the_kernel_leaves_out_count),
 		cmocka_unit_test(vlan_tag_beside_the_packet_counts),
 		cmocka_unit_test(one_program_serves_all_kinds),
 	};

@@ -138,7 +138,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		memcpy(copy, data + sizeof(in), packet.len);
 	packet.data = copy;
 	(void)parse(&packet, in.has_l2 & 1, &res);
-	header_len = res.header_len + natra_tunnel_len(&packet, in.size, &res);
+	header_len = res.header_len +
+		     natra_tunnel_len(&packet, natra_enter(&packet, &res),
+				      in.size, &res);
 	require(header_len <= HEADER_MAX + TUNNEL_MAX);
 	bytes = natra_gso_len((__u32)packet.len, in.segs, in.size, header_len);
 	require(bytes >= packet.len && bytes <= NATRA_BYTES_MAX);

@@ -5,6 +5,7 @@
   packets      datagrams of 64 bytes, and GSO packets, into the pod and out of it
   connections  requests beyond the limit are refused, and those within it are answered
   flood        SYNs from a pod, while requests go to a second one
+  hidden       SYNs behind more VLAN tags than natra reads, and in a tunnel
 """
 import os
 import socket
@@ -14,7 +15,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from charged import request_size
-from frames import eth, ip4
+from frames import MACS, Sender, checksum, eth, ip4
 from limiters import Natra
 from meter import Meter
 from percentiles import most_ms
@@ -114,6 +115,66 @@ def flood(r, rep, a):
              CONNECTIONS * (a.seconds + 3) * 1.1)
 
 
+HIDDEN, HIDDEN_SYNS, HIDDEN_RATE = "02:77:00:00:66:66", 200, 10
+INNER = bytes([192, 0, 2, 1]), bytes([192, 0, 2, 2])
+
+
+def hidden(r, rep, a):
+    """A pod takes these SYNs for what they are and refuses each connection. Tags with the
+    id 0 say nothing but a priority, and hosts take off any number of them."""
+    pod, src, dst = r.pod, *(bytes(map(int, x.ip.split("."))) for x in (r.client, r.pod))
+    outer = bytes.fromhex((pod.mac + pod.host_mac).replace(":", ""))
+    inner = bytes.fromhex(HIDDEN.replace(":", "") + "027700006667")
+
+    def framed(macs, frame):
+        return macs + frame[len(MACS):]
+
+    def tags(n):
+        return framed(outer, eth(0x800, refused_syn(src, dst, n), *[(0x8100, 0)] * 4))
+
+    def vxlan(n):
+        packet = framed(inner, eth(0x800, refused_syn(*INNER, n)))
+        data = struct.pack("!II", 1 << 27, 42 << 8) + packet
+        return framed(outer, eth(0x800, ip4(17, struct.pack(
+                "!HHHH", 7001, 4789, 8 + len(data), 0) + data, src=src, dst=dst)))
+    pod.run("ip", "link", "add", "vxlan0", "address", HIDDEN, "type", "vxlan", "id", "42",
+            "dstport", "4789", "dev", "eth0")
+    pod.run("ip", "addr", "add", "192.0.2.2/24", "dev", "vxlan0")
+    pod.run("ip", "link", "set", "vxlan0", "up")
+    send = Sender(r.node, pod.host).plain.send
+    for name, make in (("four tags", tags), ("VXLAN", vxlan)):
+        for limit in None, HIDDEN_RATE:
+            lim = Natra(pod, *(["--ingress-connection-rate", limit] if limit else []))
+            lim.attach(FAST, None)
+            time.sleep(1)
+            before, start = refusals(pod), time.monotonic()
+            for n in range(HIDDEN_SYNS):
+                send(make(n))
+            time.sleep(0.1)
+            refused, seconds = refusals(pod) - before, time.monotonic() - start
+            lim.detach()
+            what = f"{name}: SYNs of {HIDDEN_SYNS} that arrive"
+            if limit:
+                rep.most(what, refused, 5 + 1.1 * limit * seconds)
+            else:
+                rep.least(f"{what}, without a limit", refused, 0.9 * HIDDEN_SYNS)
+    pod.run("ip", "link", "del", "vxlan0")
+
+
+def refused_syn(src, dst, n):
+    """Return an IP packet with a SYN for a port that is closed."""
+    header = struct.pack("!HHIIBBHHH", 1024 + n, 9, n, 0, 5 << 4, 2, 1000, 0, 0)
+    total = checksum(src + dst + struct.pack("!HH", 6, len(header)) + header)
+    return ip4(6, header[:16] + struct.pack("!H", total) + header[18:], src=src, dst=dst)
+
+
+def refusals(ns):
+    """Return how many connections the namespace has refused."""
+    names, values = (line.split() for line in ns.run("cat", "/proc/net/snmp").splitlines()
+                     if line.startswith("Tcp:"))
+    return int(values[names.index("OutRsts")])
+
+
 def send_syns(seconds):
     """Send SYNs, and print how many in a second."""
     s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
@@ -145,10 +206,12 @@ def main(rep, a):
             rep.measure("connections", connections, r, rep, a)
         if "flood" in a.what:
             rep.measure("flood", flood, r, rep, a)
+        if "hidden" in a.what:
+            rep.measure("hidden", hidden, r, rep, a)
 
 
 if __name__ == "__main__":
     run_script(main, QUICK,
-        some_of("what", ("packets", "connections", "flood")),
+        some_of("what", ("packets", "connections", "flood", "hidden")),
         option("--seconds", type=float, default=3),
         option("--settle", type=float, default=1))

@@ -89,6 +89,16 @@ GSO = {         # frame, headers, segment size, type, checksum offset
         "GSO UDP, IPv6": (eth(0x86dd, ip6(17, udp(bytes(30000)))),
                           14 + 40 + 8, 1000, GSO_UDP_L4, 6),
 }
+# The kernel makes fragments of these datagrams: each has a copy of what is in front of
+# layer 4, and over IPv6 a header of its own.
+FRAGMENTED = {  # frame, layer 2 and 3, headers of a fragment
+        f"GSO UDP, IPv{version}, fragments of {size}": (frame, before, header, size)
+        for version, frame, before, header in (
+                (4, eth(0x800, ip4(17, udp(bytes(3000)))), 34, 34),
+                (6, eth(0x86dd, ip6(17, udp(bytes(3000)))), 54, 62))
+        for size in (56, 1400)
+}
+GSO_UDP = 3                     # virtio_net.h
 
 
 def settled(lim, direction):
@@ -150,6 +160,10 @@ def frames(rep, lim, what, direction, sender):
                            kind, csum)
         except OSError as e:
             rep.shown(f"{what} {direction} {name}", f"this kernel: {e}")
+    for name, (frame, before, header, size) in FRAGMENTED.items():
+        payload = len(frame) - before
+        expect.packets(name, payload + -(-payload // size) * header, sender.send_gso,
+                       frame, before + 8, size, GSO_UDP, 6, 8)
 
 
 def sockets(r, rep, lim, what):

@@ -23,7 +23,8 @@ static __u32 tunnel_len(const struct packet *p)
 	struct th_bytes bytes = {p->data, p->len};
 	struct parsed r = parse_packet(p);
 
-	return natra_tunnel_len(&bytes, GSO_SIZE, &r.res);
+	return natra_tunnel_len(&bytes, natra_enter(&bytes, &r.res), GSO_SIZE,
+				&r.res);
 }
 
 /* Begins a packet with all headers up to the outer UDP header. */
@@ -270,7 +271,10 @@ static void flow_stays_that_of_the_outer_packet(void **state)
 	vxlan(&p, 4789, 6, 0, INNER_LEN);
 	before = after = parse_packet(&p);
 	bytes = (struct th_bytes){p.data, p.len};
-	assert_int_not_equal(natra_tunnel_len(&bytes, GSO_SIZE, &after.res), 0);
+	assert_int_not_equal(natra_tunnel_len(&bytes,
+					      natra_enter(&bytes, &after.res),
+					      GSO_SIZE, &after.res),
+			     0);
 	assert_true(same_flow(&before, &after));
 	assert_int_equal(after.res.header_len, OUTER);
 }
