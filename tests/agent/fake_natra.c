@@ -67,9 +67,9 @@ enum natra_code __wrap_natra_error_code(const struct natra *n);
 enum natra_code __real_natra_error_code(const struct natra *n);
 int __wrap_unshare(int flags);
 const char *__wrap_veth_make(const char *ifname, const char *peer);
-int __wrap_interface_find(const struct cached *cached, struct natra *n,
-			  int netns_fd, struct pod_interface *ret,
-			  char *ret_why);
+int __wrap_interface_find(int root_fd, const struct cached *cached,
+			  struct natra *n, int netns_fd,
+			  struct pod_interface *ret, char *ret_why);
 
 static long later_s;
 static char error[256];
@@ -90,10 +90,11 @@ const char *__wrap_veth_make(const char *ifname, const char *peer)
 }
 
 /* The pods' namespaces are files. */
-int __wrap_interface_find(const struct cached *cached, struct natra *n,
-			  int netns_fd, struct pod_interface *ret,
-			  char *ret_why)
+int __wrap_interface_find(int root_fd, const struct cached *cached,
+			  struct natra *n, int netns_fd,
+			  struct pod_interface *ret, char *ret_why)
 {
+	(void)root_fd;
 	(void)n;
 	(void)netns_fd;
 	ret_why[0] = '\0';

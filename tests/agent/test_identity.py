@@ -108,25 +108,90 @@ class Identity(KernelCase):
                 self.doCleanups()
                 self.setUp()
 
+    def add_macvlan(self, parent, *wrapper, name="eth0", mac=None):
+        """Make one above an interface of the node, and move it into pod a. Return its MAC."""
+        mac = mac or f"02:00:00:00:01:{len(name):02x}"
+        p = subprocess.run([*wrapper, "ip", "link", "add", "link", parent, "name", name,
+                            "address", mac, "type", "macvlan"], capture_output=True)
+        if b"Unknown device type" in p.stderr:
+            self.skipTest("the kernel has no macvlan")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        if not wrapper:
+            with open(self.node.netns("a")) as ns:
+                run("ip", "link", "set", name, "netns", f"/proc/{os.getpid()}/fd/{ns.fileno()}")
+        return mac
+
+    def uplink(self):
+        run("ip", "link", "add", "up0", "type", "veth", "peer", "name", "up1")
+        self.addCleanup(run, "ip", "link", "del", "up0")
+
     def test_macvlan(self):
-        """One of the node's leads out of the pod, and one above the pod's own does not."""
-        for parent, words in ("veth-a", ()), ("wan0", ("does not lead out",)):
-            with self.subTest(parent):
-                self.made(mac=True)
-                mac = self.link()["address"]
-                where = ["nsenter", f"--net={self.node.netns('a')}"] if words else []
-                self.rename("link set wan0 address 02:00:00:00:00:07")
-                p = subprocess.run([*where, "ip", "link", "add", "link", parent, "name", "eth0",
-                                    "address", mac, "type", "macvlan"], capture_output=True)
-                if b"Unknown device type" in p.stderr:
-                    self.skipTest("the kernel has no macvlan")
-                if words:
-                    self.limits_none(*words)
-                else:
-                    with open(self.node.netns("a")) as ns:
-                        run("ip", "link", "set", "eth0", "netns",
-                            f"/proc/{os.getpid()}/fd/{ns.fileno()}")
-                    self.limits_only("eth0", "wan0")
+        """One of the node's leads out of the pod."""
+        self.made(mac=True)
+        mac = self.link()["address"]
+        self.inside("link del eth0")
+        self.uplink()
+        self.add_macvlan("up0", mac=mac)
+        self.limits_only("eth0", "lo")
+
+    def test_macvlan_above_its_own(self):
+        self.made(mac=True)
+        mac = self.link()["address"]
+        self.rename("link set wan0 address 02:00:00:00:00:07")
+        self.add_macvlan("wan0", "nsenter", f"--net={self.node.netns('a')}", mac=mac)
+        self.limits_none("does not lead out")
+
+    def test_macvlan_in_its_place(self):
+        """With privileges on the node a process of the pod makes one that leads there."""
+        self.made(mac=True)
+        mac = self.link()["address"]
+        self.rename("link set wan0 address 02:00:00:00:00:07")
+        self.uplink()
+        self.add_macvlan("up0", mac=mac)
+        self.limits_none("'eth0' and 'wan0' lead out of the pod")
+
+    def test_macvlan_of_multus(self):
+        """Another network's result names it, so the pod's own interface is known."""
+        self.made(mac=True)
+        self.uplink()
+        mac = self.add_macvlan("up0", name="net1")
+        self.limits_none("'eth0' and 'net1' lead out of the pod")
+        result = json.loads(self.node.result("net-a-eth0").read_text())
+        result["ifName"] = "net1"
+        result["result"]["interfaces"] = [{"name": "net1", "mac": mac.upper(), "sandbox": str(
+            self.node.netns("a"))}]
+        path = self.node.root / "var/lib/cni/multus/results/net-a-net1"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(result))
+        self.agent().wait("adopted=2")
+        self.assertEqual((self.programs("eth0"), self.programs("net1")), (1, 1))
+
+    def test_without_a_kind(self):
+        """A process of the pod can make interfaces that have none, as devices have none."""
+        self.made(mac=True)
+        mac = self.link()["address"]
+        subprocess.run(["modprobe", "l2tp_eth"], capture_output=True)
+        self.rename("link set wan0 address 02:00:00:00:00:07", "link set lo up")
+        tunnel = "l2tp add tunnel tunnel_id 1 peer_tunnel_id 1 encap ip local {0} remote {0}"
+        try:
+            self.inside(tunnel.format("127.0.0.1"),
+                        "l2tp add session name eth0 tunnel_id 1 session_id 1 peer_session_id 1")
+        except AssertionError as e:
+            self.skipTest(f"no l2tp: {e}")
+        self.inside(f"link set eth0 address {mac}")
+        self.limits_none("does not lead out")
+
+    def test_many(self):
+        """What a pod makes without bound is not read without bound."""
+        for more, batch in ((
+                {"mac": True}, [f"link add a{n} type veth peer name b{n}" for n in range(600)]), (
+                {"address": True}, [f"addr add 10.8.{n // 250}.{n % 250}/32 dev lo"
+                                    for n in range(1100)])):
+            with self.subTest(**more):
+                self.made(**more)
+                subprocess.run(["nsenter", f"--net={self.node.netns('a')}", "ip", "-batch", "-"],
+                               input="\n".join(batch), text=True, check=True)
+                self.limits_none("has more than 1024 interfaces or addresses")
                 self.doCleanups()
                 self.setUp()
 

@@ -37,6 +37,13 @@ def other_version(path):
     path.chmod(0o755)
 
 
+def tear(node, key):
+    """End a pod's result where this key begins, as a full disk does."""
+    node.pod("web", {"egressRate": 10**7})
+    path = next((node.root / "var/lib/cni/results").iterdir())
+    path.write_text(path.read_text().split(f'"{key}"')[0])
+
+
 def broken(path):
     path.write_text("#!/nowhere\nCNI plugin natra 0.1.0\n")
     path.chmod(0o755)
@@ -118,6 +125,7 @@ STATES = (
         "natra.io/fastpass": "off"})),
     ("made-without-capability", NEW, lambda n: n.pod(
         "web", {"egressRate": 10**7}, None, {"capabilities": {}})),
+    ("unreadable-result", NEW, lambda n: tear(n, "capabilityArgs")),
     ("cilium-limits", NEW, lambda n: (n.root / "bpf/tc/globals").mkdir(
         parents=True) or (n.root / "bpf/tc/globals/cilium_throttle").touch()),
 )
@@ -199,6 +207,15 @@ class States(Case):
         self.assertEqual(self.custom(node), CUSTOM)
         self.assertEqual(json.loads(node.dropin.read_text())["allowAnnotations"],
                          ["horizon", "fast-pass"])
+
+    def test_unreadable_result_of_a_pod_that_is_known_or_not(self):
+        for key, whose, mend in (("capabilityArgs", " of shop/web ", "kubectl -n shop delete pod web"),
+                                 ("cniArgs", "-eth0 is torn", "head -c 400 /var/lib/cni/")):
+            node = self.node()
+            tear(node, key)
+            found = self.found(node)["unreadable-result"]
+            self.assertIn(whose, found["text"])
+            self.assertTrue(found["mend"].startswith(mend), found)
 
     def test_sound(self):
         for runtime in (OLD, NEW):

@@ -96,8 +96,8 @@ class Patient(Node):
         run("umount", str(self.path))
         super().close()
 
-    def inside(self, *argv):
-        return run("nsenter", f"--net={self.path}", *argv)
+    def inside(self, *argv, **more):
+        return run("nsenter", f"--net={self.path}", *argv, **more)
 
     def tool(self, *argv, env=None):
         return run(NATRACTL, "--bpffs", BPFFS, *argv, env=env)
@@ -292,6 +292,21 @@ def second_interface(p):
         {"name": n, "sandbox": str(p.path)} for n in ("lo", "eth0", "v4if0")]))
 
 
+def unnamed(p):
+    """With privileges on the node a process of the pod makes an interface that leads there."""
+    p.attach()
+    run("ip", "link", "add", "nat0", "type", "veth", "peer", "name", "net7")
+    with open(p.path, encoding="ascii") as ns:
+        run("ip", "link", "set", "net7", "netns", f"/proc/{os.getpid()}/fd/{ns.fileno()}")
+    p.undo = lambda: run("ip", "link", "del", "nat0")
+
+
+def many_interfaces(p):
+    p.attach()
+    p.inside("ip", "-batch", "-", input="\n".join(
+        f"link add a{n} type veth peer name b{n}" for n in range(600)))
+
+
 def changed(p):
     p.attach()
     p.tool("set", ID, "--egress-rate", "5M")
@@ -401,6 +416,8 @@ STATES = (
     ("in-front", True, tcx_in_front),
     ("in-front", False, clsact_in_front),
     ("packet-socket", True, packet_socket),
+    ("unnamed-interface", False, unnamed),
+    ("unnamed-interface", False, many_interfaces),
     ("exempt", False, exempt, "shop/web"),
     ("netns", False, lose_netns),
     ("leftovers", True, upstream),
@@ -468,6 +485,25 @@ class Pods(Case):
         self.assertEqual(found["bpffs"]["mend"],
                          f"mount -t bpf bpf {p.root / 'bpf'}")
 
+    def test_interfaces_that_results_name(self):
+        """Multus' are named by results of their own, by their other end or their MAC."""
+        p = self.patient()
+        unnamed(p)
+        self.assertIn("'net7' (veth)", p.find()["unnamed-interface"]["text"])
+        self.assertIn("'nat0' of the node", p.find()["unnamed-interface"]["text"])
+        mac = json.loads(p.inside("ip", "-j", "link", "show", "net7"))[0]["address"]
+        path = next((p.root / "var/lib/cni/results").iterdir())
+        other = p.root / "var/lib/cni/multus/results" / path.name.replace("eth0", "net7")
+        other.parent.mkdir(parents=True)
+        other.write_text(path.read_text().replace('"eth0"', '"net7"'))
+        own = {"name": "net7", "sandbox": str(p.path)}
+        for interfaces, is_named in (([], True), ([own], True), ([{"name": "nat0"}, own], True),
+                                     ([{**own, "mac": mac}], True),
+                                     ([{**own, "mac": "02:00:00:00:00:07"}], False),
+                                     ([{"name": p.host}, own], False)):
+            p.edit(other, lambda c, i=interfaces: c["result"].update(interfaces=i))
+            self.assertEqual("unnamed-interface" in p.find(), not is_named, interfaces)
+
     def groups(self, p):
         return {g["name"]: (g["ingress_rate_bits_per_sec"],
                             g["egress_rate_bits_per_sec"], g["members"])
@@ -509,7 +545,6 @@ class Pods(Case):
             shown = p.shown(found[check])
             if mends:
                 p.mend(found[check]["mend"])
-            if mends:
                 self.assertEqual(p.find(*pod), {})
             return shown
         finally:

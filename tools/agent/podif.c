@@ -235,8 +235,8 @@ static int find_interface(const struct podif *podif, struct place *place)
 			       info.ifname);
 		return 0;
 	}
-	return interface_find(podif->cached, podif->n, place->fd,
-			      &place->interface, podif->why);
+	return interface_find(podif->root_fd, podif->cached, podif->n,
+			      place->fd, &place->interface, podif->why);
 }
 
 /* Fills in what the library needs to find the pod, until close_place. Returns 0, -ENOENT if

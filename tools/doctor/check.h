@@ -22,7 +22,8 @@ struct check {
 struct finder {
 	const struct check *check;
 	const struct node *node;
-	const struct pod *pod; /* NULL in checks of the node */
+	const struct pods *pods; /* all of them */
+	const struct pod *pod;   /* NULL in checks of the node */
 	struct doctor_report *report;
 };
 
@@ -38,5 +39,8 @@ extern const struct check checks_of_plugin[];
 extern const struct check checks_of_order[];
 extern const struct check checks_of_limits[];
 extern const struct check checks_of_link[];
+
+/* The check of limits that looks at all interfaces of a pod. */
+void unnamed_interface(const struct finder *f);
 
 #endif

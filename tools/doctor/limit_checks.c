@@ -283,6 +283,8 @@ const struct check checks_of_limits[] = {
 	{"packet-socket",
 	 "packet sockets in the pod ({count}) receive all that arrives at '{ifname}' before its limit, which is behind them in mode {mode}",
 	 "{=mend}", packet_socket},
+	{"unnamed-interface", "{what}, where no limit holds",
+	 "{=enter}ip -details link show {ifname}", unnamed_interface},
 	{"exempt",
 	 "{percent} % of the bytes {direction} were of peers {list}, which are not limited",
 	 "natractl show {id}", exempt},

@@ -21,6 +21,10 @@
 
 #define ANSWER_MAX 65536
 
+/* The most packet sockets of a pod that are read: the kernel counts from the first one again for
+ * each part of the list. */
+#define SOCKETS_MAX 16384
+
 struct request {
 	struct nlmsghdr header;
 	union {
@@ -97,7 +101,8 @@ static int read_answer(const char *answer, ssize_t size, unsigned int ifindex,
 			read_link(h, facts);
 		else if (h->nlmsg_type == RTM_NEWQDISC)
 			read_qdisc(h, ifindex, facts);
-		if (!(h->nlmsg_flags & NLM_F_MULTI))
+		/* Behind that of a qdisc there is an acknowledgement. */
+		if (h->nlmsg_type == RTM_NEWLINK)
 			return 0;
 	}
 	return 1;
@@ -121,12 +126,13 @@ static int ask(int fd, struct request *request, unsigned int ifindex,
 }
 
 /* Counts the packet sockets that are bound to the interface or to none. A socket of one
- * protocol gets its packets behind the hooks. */
+ * protocol gets its packets behind the hooks, but in a namespace with more than SOCKETS_MAX all
+ * count. */
 static uint32_t count_packet_sockets(unsigned int ifindex)
 {
 	enum { PROTOCOL = 3, INTERFACE, RUNS, WORDS };
 	FILE *file = fopen("/proc/self/net/packet", "re");
-	uint32_t count = 0;
+	uint32_t count = 0, all = 0;
 	char line[256];
 
 	while (file && fgets(line, sizeof(line), file)) {
@@ -138,6 +144,10 @@ static uint32_t count_packet_sockets(unsigned int ifindex)
 				continue;
 			words[i] = strtoul(word, NULL, i == PROTOCOL ? 16 : 10);
 			i++;
+		}
+		if (++all > SOCKETS_MAX) {
+			count = all;
+			break;
 		}
 		bound = words[INTERFACE];
 		if (words[PROTOCOL] == ETH_P_ALL && words[RUNS] &&
@@ -158,8 +168,9 @@ static int look_here(uint32_t ifindex, struct link_facts *ret)
 	};
 	struct request qdisc = {
 		.header = {NLMSG_LENGTH(sizeof(struct tcmsg)), RTM_GETQDISC,
-			   NLM_F_REQUEST | NLM_F_DUMP, 0, 0},
-		.body.qdisc.tcm_ifindex = (int)ifindex,
+			   NLM_F_REQUEST | NLM_F_ACK | NLM_F_ECHO, 0, 0},
+		.body.qdisc = {.tcm_ifindex = (int)ifindex,
+			       .tcm_parent = TC_H_ROOT},
 	};
 	cleanup_close int fd = -1;
 	int r;
@@ -170,8 +181,12 @@ static int look_here(uint32_t ifindex, struct link_facts *ret)
 	if (fd < 0)
 		return -errno;
 	r = ask(fd, &link, ifindex, ret);
+	/* A dump would be of all interfaces, of which a pod can make any number. The kernel sends
+	 * the answer to those who listen for changes, and to us because of NLM_F_ECHO. */
 	if (r == 0)
 		r = ask(fd, &qdisc, ifindex, ret);
+	if (r == -ENOENT)
+		r = 0; /* none that it would list */
 	ret->packet_sockets = count_packet_sockets(ifindex);
 	return r;
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Checks the kernel, this process and what else runs on the node. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../common/text.h"
 #include "agent_probe.h"
 #include "check.h"
 #include "privilege.h"
+#include "shell.h"
 
 static void privileges(const struct finder *f)
 {
@@ -90,6 +92,28 @@ static void agent_unready(const struct finder *f)
 	}
 }
 
+/* Whatever pod was asked for, its own result may be the one. */
+static void unreadable_result(const struct finder *f)
+{
+	for (size_t i = 0; i < f->pods->unreadable_len; i++) {
+		const struct unreadable *one = &f->pods->unreadable[i];
+		const bool is_known = one->namespace[0] && one->name[0];
+		const char *const mends[2][7] = {
+			{"head", "-c", "400", one->path},
+			{"kubectl", "-n", one->namespace, "delete", "pod",
+			 one->name},
+		};
+		struct shell mend = {0};
+
+		for (size_t word = 0; mends[is_known][word]; word++)
+			shell_word(&mend, mends[is_known][word]);
+		found(f, "path", one->path, "of", is_known ? " of " : "",
+		      "namespace", one->namespace, "slash", is_known ? "/" : "",
+		      "pod", one->name, "mend", mend.text, NULL);
+		free(mend.text);
+	}
+}
+
 const struct check checks_of_node[] = {
 	{"privileges",
 	 "this process lacks {names}, so the kernel and the pods cannot be looked at",
@@ -110,6 +134,9 @@ const struct check checks_of_node[] = {
 	 "Cilium's bandwidth manager is on ({path}): it limits pods by the same annotation, so two limits hold",
 	 "helm upgrade cilium cilium/cilium -n kube-system --reuse-values --set bandwidthManager.enabled=false",
 	 cilium},
+	{"unreadable-result",
+	 "the cached result {path}{of}{namespace}{slash}{pod} is torn or cannot be read: natra-agent neither limits that pod nor follows its edits",
+	 "{=mend}", unreadable_result},
 	{"agent-silent", "natra-agent does not answer at {address}: {error}",
 	 "kubectl -n kube-system get pods -l app.kubernetes.io/name=natra -o wide",
 	 agent_silent},

@@ -63,20 +63,42 @@ void pods_free(struct pods *pods)
 {
 	for (size_t i = 0; i < pods->len; i++)
 		free_pod(pods->items[i]);
+	for (size_t i = 0; i < pods->unreadable_len; i++) {
+		free(pods->unreadable[i].path);
+		free(pods->unreadable[i].namespace);
+		free(pods->unreadable[i].name);
+	}
+	free(pods->unreadable);
 	free(pods->items);
 	*pods = (struct pods){0};
+}
+
+static void add_unreadable(struct pods *pods, const char *path,
+			   const struct cached *cached)
+{
+	struct unreadable *one;
+
+	pods->unreadable = memory_grow(pods->unreadable,
+				       (pods->unreadable_len + 1) *
+					       sizeof(*pods->unreadable));
+	one = &pods->unreadable[pods->unreadable_len++];
+	one->path = text_copy(path);
+	one->namespace = text_copy(cached->pod_namespace);
+	one->name = text_copy(cached->pod_name);
 }
 
 /* Reads a result of libcni's cache. Those of loopback interfaces are no pod's. */
 static int add_result(void *arg, const char *path, const char *text)
 {
 	const struct search *s = arg;
+	enum cached_kind kind;
 	struct cached cached;
 	struct pod *pod;
 
-	(void)path;
-	if (cached_read(text, &cached) != CACHED_INTERFACE ||
-	    strcmp(cached.ifname, "lo") == 0) {
+	kind = cached_read(text, &cached);
+	if (kind == CACHED_UNREADABLE)
+		add_unreadable(s->pods, path, &cached);
+	if (kind != CACHED_INTERFACE || strcmp(cached.ifname, "lo") == 0) {
 		cached_free(&cached);
 		return 0;
 	}
@@ -167,9 +189,7 @@ static void find_netns(struct pod *pod, int root_fd)
 		pod->netns_error = -ENOENT;
 }
 
-/* Returns the pod's network namespace, which the caller closes; -1 if it is this
- * process's own, or is not known. */
-static int open_netns(const struct pod *pod, const struct node *node)
+int pod_open_netns(const struct pod *pod, const struct node *node)
 {
 	return pod->netns ? netns_open(node->i->root_fd, pod->netns) : -1;
 }
@@ -178,7 +198,7 @@ static int open_netns(const struct pod *pod, const struct node *node)
 static bool is_its_netns(const char *path, const struct pod *pod,
 			 const struct node *node)
 {
-	cleanup_close int fd = open_netns(pod, node);
+	cleanup_close int fd = pod_open_netns(pod, node);
 	struct stat x, y;
 
 	return strchr(path, '/') && fd >= 0 && stat(path, &x) == 0 &&
@@ -241,8 +261,9 @@ static void look_for_interface(struct pod *pod, const struct node *node, int fd)
 		return;
 	r = interface_check_netns(&pod->cached, fd, pod->why);
 	if (r == 0)
-		r = interface_find(&pod->cached, node->n, fd, &found, pod->why);
-	if (r != -EBADE)
+		r = interface_find(node->i->root_fd, &pod->cached, node->n, fd,
+				   &found, pod->why);
+	if (r != -EBADE && r != -E2BIG)
 		pod->why[0] = '\0';
 }
 
@@ -251,7 +272,7 @@ static void look_at_links(struct pod *pod, const struct node *node)
 	const char *ifname =
 		pod->has_info ? pod->info.ifname : pod->cached.ifname;
 	struct natra_target target = NATRA_INIT(target);
-	cleanup_close int fd = open_netns(pod, node);
+	cleanup_close int fd = pod_open_netns(pod, node);
 
 	pod->left = (struct natra_leftovers)NATRA_INIT(pod->left);
 	if (pod->netns && fd < 0)

@@ -32,9 +32,17 @@ struct pod {
 	struct link_facts inside, outside; /* both ends of its veth */
 };
 
+/* A file of libcni's cache that cannot be read, and the pod that it is of, as far as that can
+ * be told: "" if not. */
+struct unreadable {
+	char *path, *namespace, *name;
+};
+
 struct pods {
 	struct pod **items;
 	size_t len;
+	struct unreadable *unreadable;
+	size_t unreadable_len;
 };
 
 /* Finds all pods of the node, or those that the request means. Returns 0 or
@@ -44,6 +52,9 @@ void pods_free(struct pods *pods);
 
 /* Returns the name of a pod in findings. */
 const char *pod_title(const struct pod *pod);
+/* Returns the pod's network namespace, which the caller closes; -1 if it is this
+ * process's own, or is not known. */
+int pod_open_netns(const struct pod *pod, const struct node *node);
 /* Returns whether the pod has limits of natra's that hold. */
 bool pod_is_limited(const struct pod *pod);
 /* Returns what stands before a command so that it runs in the pod's network

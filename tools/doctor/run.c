@@ -39,7 +39,7 @@ static bool needs_chain(const struct node *node, const struct pods *pods)
 static void run_all(const struct node *node, const struct pods *pods,
 		    struct doctor_report *report)
 {
-	struct finder f = {.node = node, .report = report};
+	struct finder f = {.node = node, .pods = pods, .report = report};
 
 	run(checks_of_node, f);
 	if (needs_chain(node, pods)) {

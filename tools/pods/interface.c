@@ -1,37 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "interface.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/net_namespace.h>
-#include <linux/rtnetlink.h>
-#include <net/if.h>
-#include <netinet/in.h>
-#include <pthread.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 
-#include <netlink/netlink.h>
-#include <netlink/route/addr.h>
-#include <netlink/route/link.h>
-
+#include "../common/memory.h"
 #include "../common/text.h"
+#include "links.h"
+#include "named.h"
 
 #define OWN_NETNS  "/proc/self/ns/net"
 #define INIT_NETNS "/proc/1/ns/net"
 
 /* What is known of the interface, and where it is looked for. */
 struct search {
+	int root_fd;
 	const struct cached *cached;
 	struct natra *n;
 	int netns_fd;
-	struct nl_sock *pod, *node;
-	char mac[64];     /* "": the result has none */
+	struct pod_net net;
+	char mac[96];     /* "": the result has none */
 	char address[64]; /* the same; without the length of its prefix */
 	struct pod_interface *found;
 	char *why;
@@ -66,44 +59,6 @@ int interface_check_netns(const struct cached *cached, int netns_fd,
 		ret_why, -EBADE,
 		"netns: '%s' of the cached result is the node's own",
 		cached->netns);
-}
-
-/* Opens a socket, which stays in the namespace in which it was opened. */
-static int open_socket(struct nl_sock **ret)
-{
-	*ret = nl_socket_alloc();
-	return *ret && nl_connect(*ret, NETLINK_ROUTE) == 0 ? 0 : -ENOMEM;
-}
-
-struct opening {
-	int netns_fd;
-	struct nl_sock **ret;
-	int r;
-};
-
-/* Runs on a thread of its own, which ends in the pod's namespace. */
-static void *open_there(void *arg)
-{
-	struct opening *opening = arg;
-
-	opening->r = setns(opening->netns_fd, CLONE_NEWNET) < 0
-			     ? -errno
-			     : open_socket(opening->ret);
-	return NULL;
-}
-
-static int open_sockets(struct search *s)
-{
-	struct opening opening = {.netns_fd = s->netns_fd, .ret = &s->pod};
-	pthread_t thread;
-	int r = open_socket(&s->node);
-
-	if (r == 0)
-		r = -pthread_create(&thread, NULL, open_there, &opening);
-	if (r < 0)
-		return r;
-	(void)pthread_join(thread, NULL);
-	return opening.r;
 }
 
 static const char *text_at(const cJSON *object, const char *key)
@@ -163,17 +118,10 @@ static int ask_host(const struct search *s, const char *ifname, char *ret_host)
 	return 0;
 }
 
-static bool is_kind(struct rtnl_link *link, const char *kind)
-{
-	const char *type = rtnl_link_get_type(link);
-
-	return type && strcmp(type, kind) == 0;
-}
-
-static int take(const struct search *s, const char *ifname, int index)
+static int take(const struct search *s, const char *ifname, uint32_t index)
 {
 	(void)snprintf(s->found->ifname, IF_NAMESIZE, "%s", ifname);
-	s->found->ifindex = (uint32_t)index;
+	s->found->ifindex = index;
 	return 0;
 }
 
@@ -181,25 +129,15 @@ static int take(const struct search *s, const char *ifname, int index)
  * result names none that is on the node. */
 static int find_by_host(const struct search *s, const char *host)
 {
-	struct rtnl_link *link = NULL;
 	char ifname[IF_NAMESIZE] = "", found[IF_NAMESIZE] = "";
-	int index = 0, r = 0;
+	uint32_t index = links_other_end(&s->net, host, NULL);
+	int r = 0;
 
-	if (!host[0] || rtnl_link_get_kernel(s->node, 0, host, &link) < 0 ||
-	    !link)
-		return 0;
-	if (is_kind(link, "veth"))
-		index = rtnl_link_get_link(link);
-	rtnl_link_put(link);
 	if (!index)
 		return 0;
-	link = NULL;
-	if (rtnl_link_get_kernel(s->pod, index, NULL, &link) == 0 && link) {
-		(void)snprintf(ifname, sizeof(ifname), "%s",
-			       rtnl_link_get_name(link));
-		rtnl_link_put(link);
+	links_name(s->net.pod, index, ifname);
+	if (ifname[0])
 		r = ask_host(s, ifname, found);
-	}
 	if (r < 0)
 		return r;
 	/* Another interface may have the index. */
@@ -225,55 +163,37 @@ static int find_by_hosts(const struct search *s)
 	return r;
 }
 
-static bool has_mac(const struct search *s, struct rtnl_link *link)
+/* The interfaces of the pod, and which of them have the address of the result. */
+struct looks {
+	struct pod_links links;
+	uint32_t with_address[LINKS_MAX];
+	int with_address_len;
+};
+
+static bool has_address(const struct looks *looks, const struct pod_link *link)
 {
-	char mac[64] = "";
-	const struct nl_addr *address = rtnl_link_get_addr(link);
-
-	if (address)
-		(void)nl_addr2str(address, mac, sizeof(mac));
-	return strcasecmp(mac, s->mac) == 0;
-}
-
-static bool has_address(const struct search *s, struct nl_cache *addresses,
-			struct rtnl_link *link)
-{
-	struct nl_object *o;
-	bool found = false;
-
-	for (o = nl_cache_get_first(addresses); o && !found;
-	     o = nl_cache_get_next(o)) {
-		struct rtnl_addr *a = (struct rtnl_addr *)o;
-		const struct nl_addr *local = rtnl_addr_get_local(a);
-		unsigned char wanted[sizeof(struct in6_addr)];
-
-		found = local &&
-			rtnl_addr_get_ifindex(a) ==
-				rtnl_link_get_ifindex(link) &&
-			inet_pton(nl_addr_get_family(local), s->address,
-				  wanted) == 1 &&
-			memcmp(nl_addr_get_binary_addr(local), wanted,
-			       nl_addr_get_len(local)) == 0;
+	for (int i = 0; i < looks->with_address_len; i++) {
+		if (looks->with_address[i] == link->ifindex)
+			return true;
 	}
-	return found;
+	return false;
 }
 
 /* Returns the interface that has what the result says of it: the one that has the name, or
  * else the only one. */
-static struct rtnl_link *choose(const struct search *s, struct nl_cache *links,
-				struct nl_cache *addresses)
+static const struct pod_link *choose(const struct search *s,
+				     const struct looks *looks)
 {
-	struct rtnl_link *found = NULL;
+	const struct pod_link *found = NULL;
 	unsigned int count = 0;
-	struct nl_object *o;
 
-	for (o = nl_cache_get_first(links); o; o = nl_cache_get_next(o)) {
-		struct rtnl_link *link = (struct rtnl_link *)o;
-		const bool has_name = strcmp(rtnl_link_get_name(link),
-					     s->cached->ifname) == 0;
+	for (size_t i = 0; i < looks->links.len; i++) {
+		const struct pod_link *link = &looks->links.items[i];
+		const bool has_name =
+			strcmp(link->ifname, s->cached->ifname) == 0;
 
-		if (s->mac[0]       ? !has_mac(s, link)
-		    : s->address[0] ? !has_address(s, addresses, link)
+		if (s->mac[0]       ? strcasecmp(link->mac, s->mac) != 0
+		    : s->address[0] ? !has_address(looks, link)
 				    : !has_name)
 			continue;
 		if (has_name)
@@ -284,106 +204,80 @@ static struct rtnl_link *choose(const struct search *s, struct nl_cache *links,
 	return count == 1 ? found : NULL;
 }
 
-static int take_nsid(struct nl_msg *msg, void *arg)
+/* Refuses what a process in the pod can have made: what leads nowhere; and with privileges on
+ * the node also what does, but then the one that the runtime made leads out, too. */
+static int take_chosen(const struct search *s, struct looks *looks,
+		       const struct pod_link *chosen)
 {
-	const struct nlattr *nsid = nlmsg_find_attr(
-		nlmsg_hdr(msg), sizeof(struct rtgenmsg), NETNSA_NSID);
-
-	if (nsid)
-		*(int *)arg = (int)nla_get_u32(nsid);
-	return NL_OK;
-}
-
-/* Returns the id by which the pod's namespace knows that of the node; -1: it has none. */
-static int ask_nsid(const struct search *s)
-{
-	struct rtgenmsg gen = {.rtgen_family = AF_UNSPEC};
-	cleanup_close int node_fd = open(OWN_NETNS, O_RDONLY | O_CLOEXEC);
-	struct nl_msg *msg = nlmsg_alloc_simple(RTM_GETNSID, 0);
-	int nsid = -1;
-
-	if (node_fd >= 0 && msg &&
-	    nlmsg_append(msg, &gen, sizeof(gen), NLMSG_ALIGNTO) == 0 &&
-	    nla_put_u32(msg, NETNSA_FD, (uint32_t)node_fd) == 0 &&
-	    nl_socket_modify_cb(s->pod, NL_CB_VALID, NL_CB_CUSTOM, take_nsid,
-				&nsid) == 0 &&
-	    nl_send_auto(s->pod, msg) >= 0)
-		(void)nl_wait_for_ack(s->pod);
-	nlmsg_free(msg);
-	return nsid;
-}
-
-/* Returns whether packets leave the pod by an interface: it is a device, or the one below it,
- * or its other end, is on the node. A process in the pod can make one of any kind, but only
- * above what it has itself. */
-static bool leads_out(const struct search *s, struct rtnl_link *link)
-{
-	int nsid;
-
-	if (!rtnl_link_get_type(link))
-		return !(rtnl_link_get_flags(link) & IFF_LOOPBACK);
-	return rtnl_link_get_link_netnsid(link, &nsid) == 0 && nsid >= 0 &&
-	       nsid == ask_nsid(s);
-}
-
-/* Refuses what leads nowhere: a process in the pod can have made it. */
-static int take_chosen(const struct search *s, struct rtnl_link *link)
-{
-	const char *ifname = rtnl_link_get_name(link);
-
-	if (!leads_out(s, link))
+	if (!chosen->leads)
 		return refuse_interface(
 			s->why, -EBADE,
 			"interface '%s' does not lead out of the pod, so it is not the one that the runtime made",
-			ifname);
-	return take(s, ifname, rtnl_link_get_ifindex(link));
-}
+			chosen->ifname);
+	named_note(s->root_fd, s->cached->container_id, &s->net, &looks->links);
+	for (size_t i = 0; i < looks->links.len; i++) {
+		const struct pod_link *link = &looks->links.items[i];
 
-static int find_by_looks(const struct search *s)
-{
-	struct nl_cache *links = NULL, *addresses = NULL;
-	struct rtnl_link *link;
-	int r;
-
-	if (rtnl_link_alloc_cache(s->pod, AF_UNSPEC, &links) < 0 ||
-	    rtnl_addr_alloc_cache(s->pod, &addresses) < 0) {
-		nl_cache_free(links);
-		return refuse_interface(
-			s->why, -EIO, "the pod's interfaces cannot be listed");
+		if (link != chosen && link->leads && !link->is_named)
+			return refuse_interface(
+				s->why, -EBADE,
+				"interfaces '%s' and '%s' lead out of the pod, and no cached result says which of them the runtime made",
+				chosen->ifname, link->ifname);
 	}
-	link = choose(s, links, addresses);
-	/* The loopback interface is always there. */
-	if (!link && nl_cache_nitems(links) <= 1)
-		r = refuse_interface(s->why, -ENODEV, "no interface '%s'",
-				     s->cached->ifname);
-	else if (!link)
-		r = refuse_interface(
-			s->why, -EBADE,
-			"no interface of the pod has the %s %s of the cached result",
-			s->mac[0]       ? "MAC"
-			: s->address[0] ? "address"
-					: "name",
-			s->mac[0]       ? s->mac
-			: s->address[0] ? s->address
-					: s->cached->ifname);
-	else
-		r = take_chosen(s, link);
-	nl_cache_free(links);
-	nl_cache_free(addresses);
-	return r;
+	return take(s, chosen->ifname, chosen->ifindex);
 }
 
-int interface_find(const struct cached *cached, struct natra *n, int netns_fd,
-		   struct pod_interface *ret, char *ret_why)
+static int refuse_looks(const struct search *s)
 {
+	return refuse_interface(
+		s->why, -EBADE,
+		"no interface of the pod has the %s %s of the cached result",
+		s->mac[0]       ? "MAC"
+		: s->address[0] ? "address"
+				: "name",
+		s->mac[0]       ? s->mac
+		: s->address[0] ? s->address
+				: s->cached->ifname);
+}
+
+static int find_by_looks(const struct search *s, struct looks *looks)
+{
+	const struct pod_link *link;
+	int r = links_list(&s->net, &looks->links);
+
+	if (r == 0 && !s->mac[0] && s->address[0])
+		r = looks->with_address_len = links_with_address(
+			&s->net, s->address, looks->with_address, LINKS_MAX);
+	if (r == -E2BIG)
+		return refuse_interface(
+			s->why, r,
+			"the pod has more than %d interfaces or addresses, which are not searched for its '%s'",
+			LINKS_MAX, s->cached->ifname);
+	if (r < 0)
+		return refuse_interface(
+			s->why, r, "the pod's interfaces cannot be listed: %s",
+			strerror(-r));
+	/* The loopback interface is always there. */
+	if (looks->links.len <= 1)
+		return refuse_interface(s->why, -ENODEV, "no interface '%s'",
+					s->cached->ifname);
+	link = choose(s, looks);
+	return link ? take_chosen(s, looks, link) : refuse_looks(s);
+}
+
+int interface_find(int root_fd, const struct cached *cached, struct natra *n,
+		   int netns_fd, struct pod_interface *ret, char *ret_why)
+{
+	struct looks *looks = NULL;
 	struct search s = {
+		.root_fd = root_fd,
 		.cached = cached,
 		.n = n,
 		.netns_fd = netns_fd,
 		.found = ret,
 		.why = ret_why,
 	};
-	int r = open_sockets(&s);
+	int r = links_open(&s.net, netns_fd);
 
 	if (r < 0)
 		r = refuse_interface(ret_why, r,
@@ -393,11 +287,38 @@ int interface_find(const struct cached *cached, struct natra *n, int netns_fd,
 		r = find_by_hosts(&s);
 	if (r == 0) {
 		read_result(&s);
-		r = find_by_looks(&s);
+		looks = memory_new(sizeof(*looks));
+		r = find_by_looks(&s, looks);
 	}
-	nl_socket_free(s.pod);
-	nl_socket_free(s.node);
+	free(looks);
+	links_close(&s.net);
 	return r < 0 ? r : 0;
+}
+
+int interface_foreach_unnamed(int root_fd, const struct cached *cached,
+			      int netns_fd, interface_fn fn, void *arg)
+{
+	struct pod_links *links = memory_new(sizeof(*links));
+	cleanup_pod_net struct pod_net net = {0};
+	int r = links_open(&net, netns_fd);
+
+	if (r == 0)
+		r = links_list(&net, links);
+	if (r == 0)
+		named_note(root_fd, cached->container_id, &net, links);
+	for (size_t i = 0; r == 0 && i < links->len; i++) {
+		const struct pod_link *link = &links->items[i];
+		char to[sizeof(link->device)] = "";
+
+		if (!link->leads || link->is_named)
+			continue;
+		if (link->leads == LINK_TO_NODE)
+			links_name(net.node, link->below, to);
+		r = fn(arg, link,
+		       link->leads == LINK_TO_NODE ? to : link->device);
+	}
+	free(links);
+	return r;
 }
 
 int interface_confirm(const struct pod_interface *interface, struct natra *n,

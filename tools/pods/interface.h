@@ -13,6 +13,7 @@
 #include <natra/natra.h>
 
 #include "cached.h"
+#include "links.h"
 
 /* Room for why an interface was refused. */
 #define INTERFACE_WHY_MAX 256
@@ -29,14 +30,25 @@ struct pod_interface {
  *   name, MAC and addresses are. KubeVirt makes eth0 a port of a bridge in the pod and gives
  *   its name, MAC and address to a dummy. No process in a pod can forge this.
  * - Else it is the one with the MAC of the result, or, where the result has none, with the
- *   first of its addresses: the one that has the name, if it does, or else the only one. A
- *   veth has to lead to the node, and what leads nowhere is refused.
+ *   first of its addresses: the one that has the name, if it does, or else the only one. It
+ *   has to lead out of the pod, and to be the only one that does, but for those that the
+ *   container's other cached results below the root name.
  *
- * Returns 0; -EBADE, and why, if there is none such; -ENODEV if there is no interface at all,
- * as when the pod has ended; or another -errno, and why.
+ * Returns 0; -EBADE, and why, if there is none such; -E2BIG, and why, if the pod has too many to
+ * look at; -ENODEV if there is no interface at all, as when the pod has ended; or another
+ * -errno, and why.
  */
-int interface_find(const struct cached *cached, struct natra *n, int netns_fd,
-		   struct pod_interface *ret, char *ret_why);
+int interface_find(int root_fd, const struct cached *cached, struct natra *n,
+		   int netns_fd, struct pod_interface *ret, char *ret_why);
+
+typedef int (*interface_fn)(void *arg, const struct pod_link *link,
+			    const char *to);
+/* Calls fn, until that returns other than 0, for each interface that leads out of the pod and
+ * that none of the container's cached results names, with the interface of the node or the
+ * device to which it leads; "": that has no name. Returns what fn did, 0, -E2BIG if the pod has
+ * too many to look at, or another -errno. */
+int interface_foreach_unnamed(int root_fd, const struct cached *cached,
+			      int netns_fd, interface_fn fn, void *arg);
 
 /* Checks that what is attached at the target is that interface: the pod's processes may have
  * changed what has the name meanwhile. Returns as interface_find does. */

@@ -68,7 +68,9 @@ static int read_result(const struct dir *results, const char *file,
 	return dir_read(results, file, ret_text);
 }
 
-static int foreach_in(int root_fd, const char *dir, results_fn fn, void *arg)
+/* Reads the files whose names have this text. */
+static int foreach_in(int root_fd, const char *dir, const char *part,
+		      results_fn fn, void *arg)
 {
 	cleanup_dir struct dir results = DIR_INIT;
 	const struct dirent *entry;
@@ -83,7 +85,7 @@ static int foreach_in(int root_fd, const char *dir, results_fn fn, void *arg)
 	while (r == 0 && (entry = readdir(entries))) {
 		cleanup_text char *text = NULL, *path = NULL;
 
-		if (entry->d_name[0] == '.')
+		if (entry->d_name[0] == '.' || !strstr(entry->d_name, part))
 			continue;
 		path = text_format("%s/%s", dir, entry->d_name);
 		/* A file that was removed meanwhile is no result any more. */
@@ -94,11 +96,19 @@ static int foreach_in(int root_fd, const char *dir, results_fn fn, void *arg)
 	return r;
 }
 
-int results_foreach(int root_fd, results_fn fn, void *arg)
+int results_foreach_of(int root_fd, const char *container_id, results_fn fn,
+		       void *arg)
 {
 	/* Multus' is the default of its cniDir. */
-	int r = foreach_in(root_fd, "/var/lib/cni/multus/results", fn, arg);
+	int r = foreach_in(root_fd, "/var/lib/cni/multus/results", container_id,
+			   fn, arg);
 
 	return r && r != -ENOENT ? r
-				 : foreach_in(root_fd, RESULTS_DIR, fn, arg);
+				 : foreach_in(root_fd, RESULTS_DIR,
+					      container_id, fn, arg);
+}
+
+int results_foreach(int root_fd, results_fn fn, void *arg)
+{
+	return results_foreach_of(root_fd, "", fn, arg);
 }

@@ -15,6 +15,10 @@ typedef int (*results_fn)(void *arg, const char *path, const char *text);
 /* Returns 0, what fn returned, or -errno if a directory cannot be read: -ENOENT if the
  * runtime's does not exist. */
 int results_foreach(int root_fd, results_fn fn, void *arg);
+/* Does so for the files that have the id of a container in their names, as libcni gives them:
+ * at least its own. */
+int results_foreach_of(int root_fd, const char *container_id, results_fn fn,
+		       void *arg);
 /* Returns the list that a pod was made with, which the caller frees; NULL if it
  * cannot be read. */
 cJSON *results_list(const cJSON *result);
