@@ -46,8 +46,9 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
  * beyond it they are flows as any other. A longer packet is none that a link needs, and
  * would use up the allowance for a long time.
  */
-#define LINK_UNITS   64U
-#define LINK_UNIT_NS ((1ULL << NATRA_WINDOW_SHIFT) / LINK_UNITS)
+#define LINK_UNITS        64U
+#define LINK_UNIT_NS      ((1ULL << NATRA_WINDOW_SHIFT) / LINK_UNITS)
+#define LINK_SENDER_UNITS (LINK_UNITS / 4)
 
 /* The longest delay by a stamp that a socket asked for. It is under the horizon of
  * natra's fq. */
@@ -387,14 +388,35 @@ static __always_inline __u32 drop_at_gate(struct __sk_buff *skb,
 	return (__u32)NATRA_FORGET(NATRA_COUNT_DROPPED_RATE, packet->hash);
 }
 
-/* Returns whether the allowance of what the link depends on has room for the packet, and
- * takes it. */
-static __always_inline bool is_within_link(struct natra_state *state,
-					   const struct packet *packet,
-					   __u32 units)
+/*
+ * Returns whether the allowance of what the link depends on has room for the packet, and
+ * takes it. What reaches a pod may be the broadcasts of any neighbour, so there those who
+ * send more than their part have none of it, for as long as they do, and all others share
+ * it. A sender is known by the MAC address of the frame: who takes others' ones may as well
+ * have the bridge send him their frames.
+ */
+natra_global int link_global(struct __sk_buff *skb,
+			     const struct natra_config *config,
+			     struct natra_state *state,
+			     const struct packet *packet, __u32 units)
 {
-	return units <= LINK_UNITS &&
-	       take_global(&state->link_tat_ns, packet->now_ns,
+	__u32 mac[2] = {0};
+	__u64 hash;
+
+	if (!config || !state || !packet)
+		return false; /* the verifier wants this check */
+	if (units > LINK_UNITS)
+		return false;
+	hash = packet->hash;
+	if (natra_fixed.has_l2 &&
+	    bpf_skb_load_bytes(skb, NATRA_MAC_LEN, mac, NATRA_MAC_LEN) == 0)
+		hash = natra_hash_v4(config->keys, mac[0], mac[1], 0, 0);
+	if (!(skb->cb[0] & NATRA_CALL_PEER_TO) &&
+	    natra_sketch_add(state->link_senders, NATRA_LINK_WIDTH - 1, hash,
+			     units,
+			     natra_epoch(packet->now_ns)) > LINK_SENDER_UNITS)
+		return false;
+	return take_global(&state->link_tat_ns, packet->now_ns,
 			   LINK_UNITS * LINK_UNIT_NS, units * LINK_UNIT_NS,
 			   0) != NATRA_BUCKET_REFUSED;
 }
@@ -429,7 +451,8 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 	heavy = natra_is_heavy(state->heavy, packet->hash, estimate, units,
 			       enter, leave, epoch);
 	mouse = !heavy;
-	if (natra_unlikely(control) && is_within_link(state, packet, units))
+	if (natra_unlikely(control) &&
+	    link_global(skb, config, state, packet, units))
 		return (__u32)NATRA_FORGET(NATRA_COUNT_OTHER, packet->hash);
 	packet->active = active;
 	if (natra_unlikely(limits->has_gates)) {

@@ -18,6 +18,7 @@
 #include "natra_hash.h"
 
 #define NATRA_ETH_LEN             14
+#define NATRA_MAC_LEN             6
 #define NATRA_UDP_LEN             8
 #define NATRA_FRAGMENT_LEN        8
 #define NATRA_MAX_VLAN_TAGS       2

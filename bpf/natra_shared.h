@@ -35,6 +35,7 @@
 #define NATRA_SKETCH_WIDTH 1024
 
 #define NATRA_HEAVY_WIDTH 512
+#define NATRA_LINK_WIDTH  16
 #define NATRA_FAIR_ROWS   2
 #define NATRA_FAIR_WIDTH  512
 #define NATRA_FLOW_SETS   8
@@ -421,6 +422,8 @@ struct natra_state {
 	struct natra_member member;
 	struct natra_fragmented fragmented[NATRA_FRAGMENTED];
 	__u64 reserved[8];
+	/* A sketch of who sends what the link depends on, see link_global(). */
+	__u32 link_senders[NATRA_ROWS * NATRA_LINK_WIDTH];
 	__u8 heavy[NATRA_ROWS * NATRA_HEAVY_WIDTH]; /* see natra_classify.h */
 	struct natra_flow_entry flows[NATRA_FLOWS];
 	__u64 clocks[NATRA_FAIR_ROWS * NATRA_FAIR_WIDTH]; /* natra_fair.h */
@@ -446,7 +449,7 @@ _Static_assert(sizeof(struct natra_subnet) == 24, "no hidden padding");
 _Static_assert(sizeof(struct natra_group) == NATRA_MOVED + 448,
 	       "as long as seven cache lines");
 _Static_assert(sizeof(struct natra_state) ==
-		       NATRA_MOVED + 128 + 512 + 2048 + 2048 + 8192 +
+		       NATRA_MOVED + 128 + 768 + 2048 + 2048 + 8192 +
 			       NATRA_STRIPES * 512 +
 			       4 * NATRA_ROWS * NATRA_SKETCH_WIDTH,
 	       "layout; a multiple of a cache line");

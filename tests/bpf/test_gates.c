@@ -390,6 +390,7 @@ static void discovery_is_held_up_only_if_it_is_a_flood(void **state)
 	assert_int_equal(send(&p, 0).counter, NATRA_COUNT_OTHER);
 	for (int i = 0; i < 200; i++) {
 		p.data[14 + 8 + 15] = (uint8_t)i; /* another source */
+		p.data[11] = (uint8_t)i;
 		(void)send(&p, 0);
 	}
 	th_counters(&run, &sum);

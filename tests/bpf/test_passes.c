@@ -229,8 +229,9 @@ static void charged_mice_get_their_share_and_no_more(void **state)
 }
 
 /* Builds what a link depends on: ARP, LACP, IEEE 802.1X, LLDP, STP, and a neighbour
- * solicitation. */
-static void build_for_link(struct packet *p, unsigned int n)
+ * solicitation, from one of many senders. */
+static void build_for_link(struct packet *p, unsigned int n,
+			   unsigned int sender)
 {
 	static const uint16_t types[] = {0x0806, 0x8809, 0x888e, 0x88cc, 38};
 
@@ -245,6 +246,17 @@ static void build_for_link(struct packet *p, unsigned int n)
 		p->data[p->l3 + 7] = 255;
 	}
 	packet_end(p);
+	p->data[11] = (uint8_t)sender;
+}
+
+static enum natra_counter send_for_link(unsigned int n, unsigned int sender)
+{
+	struct th_result result;
+	struct packet p;
+
+	build_for_link(&p, n, sender);
+	th_send(&run, &p, NULL, &result);
+	return result.counter;
 }
 
 /* It passes uncharged, whether the rate is so low that the first packet is over the
@@ -267,17 +279,33 @@ static void what_the_link_depends_on_has_one_allowance(void **state)
 		th_set_tat(&run, th_now() + 3600 * TH_SECOND);
 		th_set_mice_tat(&run, th_now() + 3600 * TH_SECOND);
 		begin = th_now();
-		for (unsigned int n = 0; n < 600; n++) {
-			struct th_result result;
-			struct packet p;
-
-			build_for_link(&p, n);
-			th_send(&run, &p, NULL, &result);
-		}
+		for (unsigned int n = 0; n < 600; n++)
+			(void)send_for_link(n, n % 200);
 		th_counters(&run, &c);
 		assert_in_range(c.count[NATRA_COUNT_OTHER].packets, 64,
 				66 + (th_now() - begin) / (TH_SECOND / 64));
 		unload(state);
+	}
+}
+
+/* Into a pod come the broadcasts of its neighbours: one that floods has a quarter of the
+ * allowance, once, and those who send little have the rest. */
+static void who_floods_the_link_has_a_part_of_its_allowance(void **state)
+{
+	unsigned int passed = 0;
+
+	(void)state;
+	limits.pass = NATRA_PASS_OFF;
+	set_limits();
+	th_set_tat(&run, th_now() + 3600 * TH_SECOND);
+	wait_for_window();
+	for (unsigned int n = 0; n < 2000; n++)
+		passed += send_for_link(0, 1) == NATRA_COUNT_OTHER;
+	assert_int_equal(passed, 16);
+	for (unsigned int n = 0; n < 40; n++) {
+		assert_int_equal(send_for_link(n, 2 + n % 20),
+				 NATRA_COUNT_OTHER);
+		assert_int_equal(send_for_link(n, 1), NATRA_COUNT_DROPPED_RATE);
 	}
 }
 
@@ -296,6 +324,7 @@ int main(void)
 		CASE(charged_mice_over_their_share_get_what_is_left),
 		CASE(charged_mice_get_their_share_and_no_more),
 		cmocka_unit_test(what_the_link_depends_on_has_one_allowance),
+		CASE(who_floods_the_link_has_a_part_of_its_allowance),
 	};
 
 	th_require_bpf();
