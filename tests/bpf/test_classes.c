@@ -20,83 +20,81 @@
 #define EF_CE                                                                  \
 	(EF << 2 | 3) /* with the bits of ECN, which are no part of a DSCP */
 
-static void tcp4(struct packet *p, uint8_t tos)
-{
-	packet_make_tcp4(p, 1000, tos, 1514);
-}
-
-static void tcp6(struct packet *p, uint8_t tos)
-{
-	packet_make_tcp6(p, 1000, tos, 1514);
-}
-
-static void vlans4(struct packet *p, uint8_t tos)
-{
-	packet_begin(p);
-	packet_ethernet(p);
-	packet_vlan(p, 0x88a8, 10);
-	packet_vlan(p, 0x8100, 11);
-	packet_ipv4(p, &(struct packet_ip){.tos = tos});
-	packet_udp(p, 1000, 53);
-	packet_end(p);
-}
-
-static void fragment4(struct packet *p, uint8_t tos)
-{
-	packet_begin(p);
-	packet_ethernet(p);
-	packet_ipv4(p, &(struct packet_ip){
-			       .tos = tos, .options = 10, .fragment = 100});
-	packet_pad(p, 200);
-	packet_end(p);
-}
-
-static void extensions6(struct packet *p, uint8_t tos)
-{
-	packet_begin(p);
-	packet_ethernet(p);
-	packet_ipv6(p, &(struct packet_ip){.tos = tos});
-	packet_extension(p, 0, 8);
-	packet_extension(p, 43, 24);
-	packet_udp(p, 1000, 53);
-	packet_end(p);
-}
-
-static void arp(struct packet *p, uint8_t tos)
-{
-	(void)tos;
-	packet_begin(p);
-	packet_ethernet(p);
-	packet_type(p, 0x8863); /* PPPoE, which is not IP */
-	packet_pad(p, 100);
-	packet_end(p);
-}
-
-static void three_vlans(struct packet *p, uint8_t tos)
-{
-	packet_begin(p);
-	packet_ethernet(p);
-	for (uint16_t i = 0; i < 3; i++)
-		packet_vlan(p, 0x8100, i);
-	packet_ipv4(p, &(struct packet_ip){.tos = tos});
-	packet_udp(p, 1000, 53);
-	packet_end(p);
-}
-
-/* Packets, and the version of their addresses; 0: they hide them. */
-static const struct kind {
+/* A packet, and the version of its addresses; 0: it hides them. */
+struct kind {
 	const char *name;
-	void (*build)(struct packet *p, uint8_t tos);
 	int version;
-} kinds[] = {
-	{"tcp4", tcp4, 4},
-	{"tcp6", tcp6, 6},
-	{"vlans4", vlans4, 4},
-	{"fragment4", fragment4, 4},
-	{"extensions6", extensions6, 6},
-	{"not IP", arp, 0},
-	{"three vlans", three_vlans, 0},
+	int tags;
+	struct packet_ip ip;
+	const char *
+		extensions; /* a digit each, the first of a number in the table */
+	uint16_t fragment6;
+	enum { NOT_IP = 1, TCP, UDP, ECHO } then;
 };
+
+static const struct kind kinds[] = {
+	{"tcp4", 4, .then = TCP},
+	{"tcp6", 6, .then = TCP},
+	{"icmp4", 4, .then = ECHO},
+	{"options4", 4, .ip.options = 10, .then = TCP},
+	{"first fragment4", 4, .ip.fragment = PACKET_MORE_FRAGMENTS,
+	 .then = UDP},
+	{"last fragment4", 4, .ip = {.fragment = 100, .options = 10}},
+	{"vlan4", 4, .tags = 1, .then = TCP},
+	{"vlans4", 4, .tags = 2, .then = UDP},
+	{"vlan6", 6, .tags = 1, .then = UDP},
+	{"extensions6", 6, .extensions = "0456", .then = TCP},
+	{"first fragment6", 6, .fragment6 = 1, .then = UDP},
+	{"last fragment6", 6, .fragment6 = 1448},
+	{"not IP", 0, .then = NOT_IP},
+	{"three vlans", 0, .tags = 3, .then = UDP},
+};
+
+static void extend(struct packet *p, const char *extensions)
+{
+	static const struct {
+		uint8_t number;
+		size_t len;
+	} headers[] = {['0'] = {0, 8},
+		       ['4'] = {43, 24},
+		       ['5'] = {51, 24},
+		       ['6'] = {60, 16}};
+
+	for (; extensions && *extensions; extensions++)
+		packet_extension(p, headers[(int)*extensions].number,
+				 headers[(int)*extensions].len);
+}
+
+static void build(struct packet *p, const struct kind *kind, uint8_t tos)
+{
+	struct packet_ip ip = kind->ip;
+
+	ip.tos = tos;
+	packet_begin(p);
+	packet_ethernet(p);
+	for (int i = 0; i < kind->tags; i++)
+		packet_vlan(p, i + 1 < kind->tags ? 0x88a8 : 0x8100,
+			    (uint16_t)(10 + i));
+	if (kind->then == NOT_IP) {
+		packet_type(p, 0x8863); /* PPPoE */
+		packet_pad(p, 100);
+	} else if (kind->version == 6) {
+		packet_ipv6(p, &ip);
+		extend(p, kind->extensions);
+		if (kind->fragment6)
+			packet_ipv6_fragment(p, kind->fragment6, 7);
+	} else {
+		packet_ipv4(p, &ip);
+	}
+	if (kind->then == TCP)
+		packet_tcp(p, 1000, 80, 20);
+	else if (kind->then == UDP)
+		packet_udp(p, 1000, 53);
+	else if (kind->then == ECHO)
+		packet_echo(p, 1, 8, 5);
+	packet_pad(p, kind->then == TCP && !kind->tags ? 1514 : 200);
+	packet_end(p);
+}
 
 /* The addresses of packet.h are 192.0.2.1 and 2001:db8::1, and 198.51.100.1 and
  * 2001:db8::81. */
@@ -163,7 +161,7 @@ static void counts(struct progrun *run, const struct kind *kind, uint8_t tos,
 	struct th_result result;
 	struct packet p;
 
-	kind->build(&p, tos);
+	build(&p, kind, tos);
 	th_look_at_class(run, class);
 	th_send(run, &p, NULL, &result);
 	if (result.verdict != TC_ACT_UNSPEC || result.bytes != p.len ||
@@ -269,6 +267,98 @@ static void unshaped_subnets_beside_classes(void **state)
 	th_close(&run);
 }
 
+/* A list has one end of the packets: the peer, which decides, or the pod, which does not. */
+static void lists_of_subnets_have_the_peer(void **state)
+{
+	(void)state;
+	for (int i = 0; i < STUB_KIND_MAX * 8; i++) {
+		const bool peer_is_to = i & 1, list_is_to = i & 2;
+		const bool is_shaped = i & 4;
+		const char *const *list = list_is_to ? to : from;
+		const struct lists lists = {
+			.shaped = is_shaped ? list : NULL,
+			.unshaped = is_shaped ? NULL : list,
+			.subnets_len = 2,
+		};
+		const bool exempt = (peer_is_to == list_is_to) != is_shaped;
+		struct progrun run;
+
+		load(&run, (enum stub_kind)(i / 8), peer_is_to, &lists);
+		for (size_t k = 0; k < TH_LEN(kinds); k++) {
+			if (exempt && kinds[k].version)
+				is_exempt(&run, &kinds[k], 0);
+			else
+				is_in(&run, &kinds[k], 0, 0);
+		}
+		th_close(&run);
+	}
+}
+
+/* The packet before the one whose end is missing has a known peer, which must not be taken
+ * for its own. It has a tag because Linux 6.18 runs no test on an untagged frame whose IP
+ * header is cut. */
+static void what_is_cut_in_its_addresses_is_limited(void **state)
+{
+	const struct kind vlan6 = {"cut", 6, .tags = 1};
+	const struct lists lists = {.unshaped = all, .subnets_len = 2};
+	struct th_result result;
+	struct progrun run;
+	struct packet p;
+
+	(void)state;
+	load(&run, STUB_TX, true, &lists);
+	is_exempt(&run, &kinds[0], 0);
+	build(&p, &vlan6, 0);
+	p.len = p.l3 + 30;
+	th_send(&run, &p, NULL, &result);
+	assert_int_equal(result.counter, NATRA_COUNT_ADMITTED);
+	th_close(&run);
+}
+
+/* Nothing in the state but the counters changes. */
+static void exempt_packets_are_neither_classified_nor_charged(void **state)
+{
+	const struct lists lists = {.unshaped = from, .subnets_len = 1};
+	cleanup_free struct natra_state *read = NULL;
+	const unsigned char *value;
+	struct progrun run;
+	size_t len;
+
+	(void)state;
+	load(&run, STUB_RX, false, &lists);
+	for (int i = 0; i < 300; i++)
+		is_exempt(&run, &kinds[0], 0);
+	read = th_read_state(&run, &len);
+	value = (const unsigned char *)read;
+	for (size_t i = 0; i < len; i++) {
+		if (value[i] && (i < offsetof(struct natra_state, stripes) ||
+				 i >= offsetof(struct natra_state, sketch)))
+			fail_msg("byte %zu was written", i);
+	}
+	th_close(&run);
+}
+
+/* The bucket is in debt for an hour, so a packet that is limited is dropped. */
+static void exempt_packets_get_no_departure_time(void **state)
+{
+	const struct lists lists = {.unshaped = to, .subnets_len = 1};
+	struct th_result result;
+	struct progrun run;
+	struct packet p;
+
+	(void)state;
+	load(&run, STUB_EDT, true, &lists);
+	th_set_tat(&run, th_now() + 3600 * TH_SECOND);
+	build(&p, &kinds[0], 0);
+	th_send(&run, &p, NULL, &result);
+	assert_int_equal(result.counter, NATRA_COUNT_UNLIMITED);
+	assert_int_equal(result.tstamp, 0);
+	build(&p, &kinds[1], 0);
+	th_send(&run, &p, NULL, &result);
+	assert_int_equal(result.counter, NATRA_COUNT_DROPPED_HORIZON);
+	th_close(&run);
+}
+
 /* The policy limits shaped peers whatever their DSCP. Of the others those are limited that
  * are in a class, or hide their addresses. */
 static void shaped_subnets_beside_classes(void **state)
@@ -366,23 +456,6 @@ static void lists_change_while_programs_run(void **state)
 	th_close(&run);
 }
 
-static void subnets_change_while_programs_run(void **state)
-{
-	struct lists one = {.shaped = from, .subnets_len = 1};
-	struct lists two = {.shaped = from + 1, .subnets_len = 1};
-	struct progrun run;
-
-	(void)state;
-	load(&run, STUB_TX, false, &one);
-	is_in(&run, &kinds[0], 0, 0);
-	is_exempt(&run, &kinds[1], 0);
-	change(&run, &one, &two);
-	is_exempt(&run, &kinds[0], 0);
-	is_in(&run, &kinds[1], 0, 0);
-	assert_int_equal(entries(&run), 2);
-	th_close(&run);
-}
-
 /* Changes the lists to and fro in a process of its own. */
 static pid_t keep_changing(struct progrun *run, const struct lists *one,
 			   const struct lists *two)
@@ -454,7 +527,7 @@ static void classes_have_buckets_of_their_own(void **state)
 	load(&run, STUB_EDT, false, &lists);
 	th_look_at_class(&run, 1);
 	th_set_tat(&run, th_now() + TH_SECOND);
-	tcp4(&p, 0);
+	build(&p, &kinds[0], 0);
 	th_send(&run, &p, NULL, &result);
 	assert_int_equal(result.counter, NATRA_COUNT_PACED);
 	assert_true(result.tstamp > result.after_ns);
@@ -489,7 +562,7 @@ static void events_have_the_class(void **state)
 	for (uint32_t number = 0; number < TH_LEN(sent); number++) {
 		th_look_at_class(&run, number);
 		th_set_tat(&run, th_now() + 3600 * TH_SECOND);
-		sent[number].kind->build(&p, sent[number].tos);
+		build(&p, sent[number].kind, sent[number].tos);
 		th_send(&run, &p, NULL, &result);
 		assert_int_equal(result.counter, NATRA_COUNT_DROPPED_RATE);
 		assert_int_equal(ring_read(&view, &event, &lost), 1);
@@ -509,9 +582,13 @@ int main(void)
 		cmocka_unit_test(subnets_decide_before_dscps),
 		cmocka_unit_test(unshaped_subnets_beside_classes),
 		cmocka_unit_test(shaped_subnets_beside_classes),
+		cmocka_unit_test(lists_of_subnets_have_the_peer),
+		cmocka_unit_test(what_is_cut_in_its_addresses_is_limited),
+		cmocka_unit_test(
+			exempt_packets_are_neither_classified_nor_charged),
+		cmocka_unit_test(exempt_packets_get_no_departure_time),
 		cmocka_unit_test(as_many_prefixes_as_there_may_be),
 		cmocka_unit_test(lists_change_while_programs_run),
-		cmocka_unit_test(subnets_change_while_programs_run),
 		cmocka_unit_test(no_peer_loses_its_class_meanwhile),
 		cmocka_unit_test(classes_have_buckets_of_their_own),
 		cmocka_unit_test(events_have_the_class),
