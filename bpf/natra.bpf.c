@@ -304,13 +304,6 @@ charge(struct __sk_buff *skb, const struct natra_limits *limits,
 	/* The longest delay is also the longest overdraft, see natra_limits. */
 	if (natra_unlikely(NATRA_READ_ONCE(state->settled) != active))
 		settle(state, active, now_ns + limits->max_delay_ns);
-	if (natra_unlikely(packet->mouse) &&
-	    limits->pass == NATRA_PASS_GUARDED) {
-		if (natra_mouse_is_within(state, limits, packet, is_held(skb)))
-			return NATRA_COUNT_MICE;
-		packet->mouse = false;
-		packet->guarded = true;
-	}
 	if (!natra_fixed.has_groups && packet->mouse)
 		now_ns = bpf_ktime_get_ns();
 	/* tat_ns alone would stay the same once the dither has made a cost 0. */
@@ -350,21 +343,6 @@ report_outcome(struct __sk_buff *skb, const struct natra_config *config,
 	if (reason < NATRA_REPORT_MAX &&
 	    natra_event_is_due(&state->event_tat[reason], packet->now_ns))
 		report(skb, config, state, parsed, reason);
-}
-
-/* Counts and tells that a mouse was over the ceiling of mice. */
-static __always_inline void
-note_guarded(struct __sk_buff *skb, const struct natra_config *config,
-	     struct natra_state *state, struct natra_stripe *stripe,
-	     struct natra_parsed_packet *parsed, const struct packet *packet)
-{
-	__u32 *tat = &state->event_tat[NATRA_REPORT_MICE_OVER_SHARE];
-
-	add(&stripe->guarded.packets, 1);
-	add(&stripe->guarded.bytes, packet->bytes);
-	if (natra_event_is_due(tat, packet->now_ns))
-		report(skb, config, state, parsed,
-		       NATRA_REPORT_MICE_OVER_SHARE);
 }
 
 /* Counts and tells that a gate drops the packet. */
@@ -472,19 +450,15 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 		report(skb, config, state, &parsed, NATRA_REPORT_HEAVY);
 	packet->seed = (stripe->count[NATRA_COUNT_ADMITTED].packets +
 			stripe->count[NATRA_COUNT_MICE].packets) &
-		       0x3fffffff;
+		       0x7fffffff;
 	if (natra_fixed.has_groups)
 		group_ask(skb, config, limits, packet, is_held(skb));
 	/* charge() is inline, because a call takes a tenth of such a packet's time. If the
 	 * verifier knew the outcome, it would walk what follows once for each of them. */
 	outcome = (__u32)NATRA_FORGET(
 		charge(skb, limits, state, stripe, packet), packet->hash);
-	/* A mouse under its ceiling is free. */
-	if (natra_fixed.has_groups && !is_dropped(outcome) &&
-	    (outcome != NATRA_COUNT_MICE || limits->pass == NATRA_PASS_CHARGED))
+	if (natra_fixed.has_groups && !is_dropped(outcome))
 		group_charge(skb, config, limits, packet, is_held(skb));
-	if (natra_unlikely(packet->guarded))
-		note_guarded(skb, config, state, stripe, &parsed, packet);
 	if (natra_unlikely(outcome - NATRA_COUNT_PACED <=
 			   NATRA_COUNT_DROPPED_HORIZON - NATRA_COUNT_PACED)) {
 		report_outcome(skb, config, state, &parsed, packet, outcome);

@@ -243,7 +243,7 @@ natra_inline __u64 natra_group_from_scale(__u64 burst_ns, __u64 now_ns,
 }
 
 /*
- * Returns whether a mouse that is charged (NATRA_PASS_CHARGED) is dropped for the group's
+ * Returns whether a mouse that is charged (NATRA_PASS_STRICT) is dropped for the group's
  * sake. It does not wait, and goes before the heavy flows of its member, which leave
  * their clock behind this time.
  */

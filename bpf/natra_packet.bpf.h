@@ -176,8 +176,7 @@ struct packet {
 	 * padding, which nobody writes, to a global function. They share a word,
 	 * because there the frames of nested calls have 512 bytes together. */
 	__u32 mouse : 1;
-	__u32 guarded : 1; /* a mouse over the ceiling of mice */
-	__u32 seed : 30;   /* of the dither: another one for each packet */
+	__u32 seed : 31; /* of the dither: another one for each packet */
 };
 
 /* Returns false if the packet is surely no TCP segment with SYN or RST, nor a tunnel's

@@ -76,7 +76,6 @@ struct natra_durations {
 /* The sum of all that a state counts, which user space computes. */
 struct natra_counters {
 	struct natra_tally count[NATRA_COUNT_MAX];
-	struct natra_tally guarded;
 	struct natra_tally over_packets;
 	struct natra_tally over_connections;
 	struct natra_durations delays; /* of packets that are held */
@@ -93,13 +92,10 @@ struct natra_counters {
 
 struct natra_stripe {
 	struct natra_tally count[NATRA_COUNT_MAX];
-	struct natra_tally reserved[5];
+	struct natra_tally reserved[6];
 	/* Packets that a gate dropped, which count as NATRA_COUNT_DROPPED_RATE. */
 	struct natra_tally over_packets;
 	struct natra_tally over_connections;
-	/* Mice over their ceiling (NATRA_PASS_GUARDED), which are in the count of
-	 * their outcome as well. */
-	struct natra_tally guarded;
 	struct natra_durations delays;
 };
 
@@ -130,9 +126,8 @@ struct natra_parsed_packet {
 
 enum natra_pass {
 	NATRA_PASS_FREE,
-	NATRA_PASS_CHARGED,
+	NATRA_PASS_STRICT,
 	NATRA_PASS_OFF,
-	NATRA_PASS_GUARDED,
 };
 
 /* A rate as ns per byte: cost_ns = bytes * mult >> shift; mult 0: no limit. */
@@ -159,9 +154,8 @@ struct natra_limits {
 	__u8 moved[NATRA_MOVED];
 #endif
 	struct natra_rate rate;
-	/* For NATRA_PASS_CHARGED: the share of mice, and how much of the burst
-	 * they leave to elephants once they are over it. For NATRA_PASS_GUARDED:
-	 * the ceiling of mice. */
+	/* For NATRA_PASS_STRICT: the share of mice, and how much of the burst
+	 * they leave to elephants once they are over it. */
 	struct natra_rate mice;
 	__u64 reserve_ns;
 	union {
@@ -189,7 +183,10 @@ struct natra_limits {
 	/* It has no rate of its own, for which the highest stands, nor gates: it is
 	 * unlimited while its group is. */
 	__u64 by_group;
-	__u64 reserved[5];
+	/* For NATRA_PASS_STRICT: rate.mult for mice, which is less if their share is more than
+	 * the rate. */
+	__u64 mice_mult;
+	__u64 reserved[4];
 };
 
 /*
@@ -247,8 +244,7 @@ enum natra_report {
 	NATRA_REPORT_DROPPED_RATE,    /* the first such drop in a window */
 	NATRA_REPORT_DROPPED_HORIZON, /* the same for the longest delay */
 	/* The first mouse in a window that waits or is dropped because mice are
-	 * over their share (NATRA_PASS_CHARGED), or that is judged like a heavy
-	 * flow because they are over their ceiling (NATRA_PASS_GUARDED). */
+	 * over their share (NATRA_PASS_STRICT). */
 	NATRA_REPORT_MICE_OVER_SHARE,
 	NATRA_REPORT_MAX
 };

@@ -60,12 +60,9 @@ enum natra_edt {
 
 /** The treatment of flows under the heavy-hitter threshold. */
 enum natra_fast_pass {
-	NATRA_FAST_PASS_FREE,    /**< pass at once, not charged */
-	NATRA_FAST_PASS_CHARGED, /**< pass first, charged: a strict cap */
-	NATRA_FAST_PASS_OFF,     /**< every flow is treated as heavy */
-	/** pass at once, not charged, up to a ceiling for all of them; what is
-	 *  over it is treated as heavy */
-	NATRA_FAST_PASS_GUARDED,
+	NATRA_FAST_PASS_FREE,   /**< pass at once, not charged */
+	NATRA_FAST_PASS_STRICT, /**< pass first, charged: a strict cap */
+	NATRA_FAST_PASS_OFF,    /**< every flow is treated as heavy */
 	NATRA_FAST_PASS_MAX
 };
 
@@ -203,15 +200,13 @@ struct natra_policy {
 	 *  where it puts no backpressure on the sender: to forwarded packets. 0: 50 ms.
 	 *  At most 9 s. */
 	uint64_t pace_limit_ns;
-	/** Share of the rate that small flows may take with NATRA_FAST_PASS_CHARGED, in
-	 *  percent, 1 to 100; 0: 80. EDT holds what is over it for pace_limit_ns and
-	 *  100 ms at most, longer only under 1 Mbit/s. */
+	/** Share of the rate that small flows may take at once with
+	 *  NATRA_FAST_PASS_STRICT, in percent, 1 to 1000; 0: 80. EDT holds what is over
+	 *  it for pace_limit_ns and 100 ms at most, longer only under 1 Mbit/s. Over 100
+	 *  it is a ceiling above the rate, beside which heavy flows keep a fifth of
+	 *  the rate. */
 	uint32_t fast_pass_share_percent;
 	enum natra_fast_pass fast_pass;
-	/** What small flows in total may take beside the rate with
-	 *  NATRA_FAST_PASS_GUARDED, in each direction that is limited; 0: as
-	 *  much as its rate. The burst is what this carries in 0.5 s. */
-	uint64_t fast_pass_guard_bits_per_sec;
 	/** Packets and new TCP connections in a second, which hold for small flows
 	 *  too: what is over them is dropped. A packet that is segmented later
 	 *  counts as its segments, and a connection by its SYN, in the direction of
@@ -346,7 +341,7 @@ struct natra_histogram {
 /** Counters of one direction since it was attached; each packet is in exactly
  *  one of them. */
 struct natra_direction_stats {
-	/** Small flows, passed at once. With NATRA_FAST_PASS_CHARGED those that
+	/** Small flows, passed at once. With NATRA_FAST_PASS_STRICT those that
 	 *  have to wait count as paced, marked or dropped_horizon instead. */
 	struct natra_count mice;
 	struct natra_count admitted; /**< heavy, within the rate */
@@ -359,10 +354,6 @@ struct natra_direction_stats {
 	struct natra_count dropped_horizon; /**< would have waited too long */
 	/** Neither this direction nor the group has a rate, or the peer is exempt. */
 	struct natra_count unlimited;
-	/** With NATRA_FAST_PASS_GUARDED: packets of small flows that were over
-	 *  the ceiling. They are in one of the counters above as well, by what
-	 *  became of them. */
-	struct natra_count guarded;
 	/** Packets that were over the limit of packets, and SYNs over that of
 	 *  connections. They are in `dropped_rate` as well. */
 	struct natra_count over_packets;
@@ -378,7 +369,7 @@ struct natra_direction_stats {
 	 *  heavy without a report because 16 others had been reported just before. */
 	uint64_t events_reported;
 	uint64_t events_suppressed;
-	uint64_t room[15]; /**< 0; see NATRA_INIT */
+	uint64_t room[17]; /**< 0; see NATRA_INIT */
 };
 
 /**
@@ -452,10 +443,8 @@ enum natra_event_reason {
 	/** The same for `dropped_horizon`: it would have waited longer than
 	 *  `horizon_ns` or `pace_limit_ns`. */
 	NATRA_EVENT_DROPPED_HORIZON,
-	/** With NATRA_FAST_PASS_CHARGED: small flows are over their share, and
-	 *  a packet of one has to wait, or was dropped where nothing holds it.
-	 *  With NATRA_FAST_PASS_GUARDED: they are over their ceiling, and a
-	 *  packet of one was treated as of a heavy flow. */
+	/** With NATRA_FAST_PASS_STRICT: small flows are over their share, and
+	 *  a packet of one has to wait, or was dropped where nothing holds it. */
 	NATRA_EVENT_MICE_OVER_SHARE,
 	NATRA_EVENT_MAX
 };
@@ -485,7 +474,7 @@ struct natra_event {
  * it, as soon as that has one, and its small flows have no ceiling and no share. A member
  * that takes less than its floor or its share does not wait for others; what is idle is
  * there for all, in proportion to their weights. Packets that pass as small flows are not
- * charged, except with NATRA_FAST_PASS_CHARGED; flows that are large for the group are
+ * charged, except with NATRA_FAST_PASS_STRICT; flows that are large for the group are
  * heavy, whatever the member's own threshold is.
  *
  * A group may be a member of another one, its parent, which has no parent itself.

@@ -63,7 +63,6 @@ static int read_leg(struct natra *n, struct views *views,
 	ret->dropped_horizon = count_of(&c.count[NATRA_COUNT_DROPPED_HORIZON]);
 	ret->unlimited = count_of(&c.count[NATRA_COUNT_UNLIMITED]);
 	ret->other = count_of(&c.count[NATRA_COUNT_OTHER]);
-	ret->guarded = count_of(&c.guarded);
 	ret->over_packets = count_of(&c.over_packets);
 	ret->over_connections = count_of(&c.over_connections);
 	ret->delay_ns_sum = c.delays.sum_ns;

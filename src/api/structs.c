@@ -10,7 +10,7 @@
 
 /* Other structs and arrays contain these: a new member takes a part of their `room`. */
 #if UINTPTR_MAX == UINT64_MAX
-static_assert(sizeof(struct natra_policy) == 584, "it has room");
+static_assert(sizeof(struct natra_policy) == 576, "it has room");
 static_assert(sizeof(struct natra_class) == 128, "it has room");
 static_assert(sizeof(struct natra_direction_stats) == 320, "it has room");
 static_assert(sizeof(struct natra_connect_stats) == 384, "it has room");

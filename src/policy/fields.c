@@ -86,7 +86,8 @@ const struct policy_field policy_fields[POLICY_FIELDS_LEN] = {
 		.pinned = 60,
 		.max = NATRA_FAST_PASS_MAX - 1,
 		.surfaces = POLICY_ON_KEY | POLICY_ON_ANNOTATION,
-		.words = "free|guarded|charged|off",
+		.words = "free|strict|off",
+		.old_words = "guarded and charged are strict now",
 		.help = "whether small flows pass at once",
 		.otherwise = "free",
 		.title = "fast pass",
@@ -96,26 +97,15 @@ const struct policy_field policy_fields[POLICY_FIELDS_LEN] = {
 		.unit = POLICY_PERCENT,
 		.pinned = 56,
 		OF(fast_pass),
-		.of_value = NATRA_FAST_PASS_CHARGED,
-		.max = 100,
+		.of_value = NATRA_FAST_PASS_STRICT,
+		.max = 1000,
 		.standard = 80,
-		.surfaces = POLICY_ON_KEY,
-		.help = "their share of the rate if charged",
+		.surfaces = POLICY_ON_KEY | POLICY_ON_ANNOTATION,
+		.old_name = "fast_pass_guard",
+		.help = "their share of the rate if strict",
 		.otherwise = "80",
 		.title = "",
 		.suffix = " % of the rate",
-	},
-	{
-		MEMBER(fast_pass_guard_bits_per_sec),
-		.unit = POLICY_RATE,
-		.pinned = 80,
-		OF(fast_pass),
-		.of_value = NATRA_FAST_PASS_GUARDED,
-		.max = NATRA_RATE_MAX_BITS_PER_SEC,
-		.surfaces = POLICY_ON_KEY | POLICY_ON_ANNOTATION,
-		.help = "their ceiling beside the rate if guarded",
-		.otherwise = "the rate",
-		.title = "up to",
 	},
 	{
 		MEMBER(ingress_packet_rate_per_sec),
@@ -409,8 +399,9 @@ static void list_words(const struct policy_field *field,
 					sizeof(mistake->text) - len, "%.*s%s",
 					(int)(end - word), word,
 					strchr(end + 1, '|') ? ", " : " or ");
-	(void)snprintf(mistake->text + len, sizeof(mistake->text) - len, "%s",
-		       word);
+	(void)snprintf(mistake->text + len, sizeof(mistake->text) - len,
+		       field->old_words ? "%s (%s)" : "%s", word,
+		       field->old_words);
 }
 
 struct policy_mistake policy_field_mistake(const struct policy_field *field)
@@ -420,7 +411,7 @@ struct policy_mistake policy_field_mistake(const struct policy_field *field)
 		[POLICY_BURST] = "is not a number of bits such as 8M",
 		[POLICY_SIZE] = "is not a size such as 125000 or 125k",
 		[POLICY_TIME] = "is not a time from 1ns to 9s, such as 50ms",
-		[POLICY_PERCENT] = "is not a percentage from 1 to 100",
+		[POLICY_PERCENT] = "is not a percentage from 1 to 1000",
 		[POLICY_COUNT] = "is not a number from 1 to 10^9, such as 10k",
 		[POLICY_NUMBER] = "is not a number from 1 to 64",
 	};

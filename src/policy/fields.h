@@ -58,6 +58,9 @@ struct policy_field {
 	 * place of natra's own; and one of others, which stands for natra's as
 	 * well. NULL: none. */
 	const char *annotation, *alias;
+	/* The member's name before, without its unit, and what the message on a wrong word
+	 * adds of earlier words. NULL: there was none. */
+	const char *old_name, *old_words;
 };
 
 /* natractl has an option for each row. */
@@ -72,7 +75,7 @@ enum policy_surface {
 /* A DSCP has six bits (RFC 2474). */
 #define POLICY_DSCP_MAX     63
 
-#define POLICY_FIELDS_LEN 21
+#define POLICY_FIELDS_LEN 20
 extern const struct policy_field policy_fields[POLICY_FIELDS_LEN];
 
 /* The bytes of the record for all rows, see pinned, and for rows to come, which are
@@ -174,5 +177,8 @@ const char *policy_field_key(const struct policy_field *field);
 const char *policy_field_annotation(const struct policy_field *field);
 /* Returns what stands for the value in the help, such as "RATE" or "off|on". */
 const char *policy_field_form(const struct policy_field *field);
+/* Returns what is wrong with the name of an option, a key or an annotation that has another
+ * name now, such as "is fastPassShare now (PERCENT)". NULL: it is none. */
+const char *policy_renamed(const char *name);
 
 #endif

@@ -23,9 +23,8 @@ static const char *const edt_names[NATRA_EDT_MAX] = {
 
 static const char *const fast_pass_names[NATRA_FAST_PASS_MAX] = {
 	[NATRA_FAST_PASS_FREE] = "free",
-	[NATRA_FAST_PASS_CHARGED] = "charged",
+	[NATRA_FAST_PASS_STRICT] = "strict",
 	[NATRA_FAST_PASS_OFF] = "off",
-	[NATRA_FAST_PASS_GUARDED] = "guarded",
 };
 
 static const char *const ingress_mode_names[NATRA_INGRESS_MODE_MAX] = {

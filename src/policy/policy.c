@@ -65,11 +65,13 @@ __extension__ typedef unsigned __int128 u128;
 #define MAX_UNITS     ((1U << 24) - 1)
 #define LEAVE_DIVISOR 8
 
-/* With NATRA_FAST_PASS_CHARGED, mice have the burst divided by the first number, and
+/* With NATRA_FAST_PASS_STRICT, mice have the burst divided by the first number, and
  * leave the burst divided by the second one to elephants. */
 #define MICE_BURST_DIVISOR 4
 #define RESERVE_DIVISOR    8
 #define MAX_RESERVE_NS     NS_PER_SEC
+/* With a share over the rate, so many percent of it are charged for all of the share. */
+#define CEILING_CHARGED    80
 /* The delay that one flow may make for itself, as CoDel and PIE have it (RFC 8289). */
 #define TARGET_NS          5000000
 
@@ -379,24 +381,17 @@ void policy_join(struct natra_membership *member, uint32_t number, bool egress)
 		member->group = natra_group_place(number, egress);
 }
 
-/*
- * Returns the rate of mice together. The share's burst is short: while it lasts, mice
- * over their share starve the elephants. Those under the ceiling take nothing of what
- * elephants have.
- */
-static struct natra_rate mice_rate(const struct natra_policy *p, uint64_t rate,
-				   uint64_t burst)
+/* Sets the share of mice together. Its burst is short: while it lasts, mice over their
+ * share starve the elephants. */
+static void set_mice(struct natra_limits *l, const struct natra_policy *p,
+		     uint64_t rate, uint64_t burst)
 {
-	const uint64_t guard = p->fast_pass_guard_bits_per_sec
-				       ? p->fast_pass_guard_bits_per_sec
-				       : rate;
-	const uint64_t share =
-		(uint64_t)((u128)rate * p->fast_pass_share_percent / 100);
+	const uint64_t percent = p->fast_pass_share_percent;
+	const uint64_t share = (uint64_t)((u128)rate * percent / 100);
 
-	if (p->fast_pass == NATRA_FAST_PASS_GUARDED)
-		return policy_rate(guard,
-				   policy_bytes_in(guard, POLICY_BURST_NS));
-	return policy_rate(share ? share : 1, burst / MICE_BURST_DIVISOR);
+	l->mice = policy_rate(share ? share : 1, burst / MICE_BURST_DIVISOR);
+	l->mice_mult = percent > 100 ? l->rate.mult * CEILING_CHARGED / percent
+				     : l->rate.mult;
 }
 
 uint32_t policy_units(uint64_t bytes)
@@ -525,14 +520,9 @@ struct natra_limits policy_limits_of(const struct natra_policy *policy,
 		rate = NATRA_RATE_MAX_BITS_PER_SEC;
 		burst = policy_bytes_in(rate, POLICY_BURST_NS);
 		l.by_group = !l.has_gates;
-		/* A ceiling follows from the rate; without one the group's rate is that of
-		 * small flows, too. */
-		if (p.fast_pass == NATRA_FAST_PASS_GUARDED &&
-		    !p.fast_pass_guard_bits_per_sec)
-			p.fast_pass = NATRA_FAST_PASS_CHARGED;
 	}
 	l.rate = policy_rate(rate, burst);
-	l.mice = mice_rate(&p, rate, burst);
+	set_mice(&l, &p, rate, burst);
 	l.reserve_ns = l.rate.burst_ns / RESERVE_DIVISOR;
 	if (l.reserve_ns > MAX_RESERVE_NS)
 		l.reserve_ns = MAX_RESERVE_NS;

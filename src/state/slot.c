@@ -99,7 +99,6 @@ struct natra_counters slot_sum(const struct natra_state *state)
 
 		for (int j = 0; j < NATRA_COUNT_MAX; j++)
 			add_tally(&sum.count[j], &stripe->count[j]);
-		add_tally(&sum.guarded, &stripe->guarded);
 		add_tally(&sum.over_packets, &stripe->over_packets);
 		add_tally(&sum.over_connections, &stripe->over_connections);
 		add_durations(&sum.delays, &stripe->delays);

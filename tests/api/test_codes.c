@@ -117,9 +117,9 @@ static void what_differs_is_named(void **state)
 		"'" ID "' has 20000000, not 5000000");
 	policy = policy_of(10, 20);
 	differs(&policy, NATRA_CODE_CLASSES_DIFFER, "classes: ", "1, not 0");
-	policy.fast_pass = NATRA_FAST_PASS_CHARGED;
+	policy.fast_pass = NATRA_FAST_PASS_STRICT;
 	differs(&policy, NATRA_CODE_LIMITS_DIFFER,
-		"fast_pass: ", "free, not charged");
+		"fast_pass: ", "free, not strict");
 	policy = policy_of(10, 20);
 	policy.sli = NATRA_SLI_ON;
 	differs(&policy, NATRA_CODE_LIMITS_DIFFER, "sli: ", "off, not on");

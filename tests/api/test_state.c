@@ -117,7 +117,7 @@ static void query_tells_what_was_given(void **state)
 	target.label = "namespace/pod";
 	policy.ingress_burst_bits = 123456;
 	policy.heavy_hitter_threshold_bytes = 54321;
-	policy.fast_pass = NATRA_FAST_PASS_CHARGED;
+	policy.fast_pass = NATRA_FAST_PASS_STRICT;
 	policy.fast_pass_share_percent = 55;
 	policy.edt_pacing = NATRA_EDT_OFF;
 	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);

@@ -26,13 +26,12 @@ TILT = (10, 0) if EMULATED else (50, 0)
 STRICT = "all of the pod's packets within the cap"
 MICE_FREE = "elephants within the cap, mice beside it"
 CONTRACTS = {"none": "nothing", "natra": MICE_FREE, "natra-pace": MICE_FREE,
-             "natra-guarded": "elephants within the cap, mice within another",
-             "natra-charged": STRICT}
+             "natra-strict": STRICT}
 PEERS = ("upstream", "tbf", "fq_codel", "cake")     # all strict
 # Upstream is a tbf, too, so that one as a root qdisc is shown and decides no target.
 RIVALS = tuple(peer for peer in PEERS if peer != "tbf")
 # A workload with targets for both contracts compares the first of each pair with the second.
-DUELS = (("natra", "upstream"), *(("natra-charged", rival) for rival in RIVALS))
+DUELS = (("natra", "upstream"), *(("natra-strict", rival) for rival in RIVALS))
 WAYS = ("in", "out")
 
 
@@ -40,12 +39,12 @@ def cells(node):
     """What no target names is measured once, at the fixed load only; a tbf once at each
     load. Where the CPU is emulated, all at full tilt is measured once, because the CPU
     limits requests then."""
-    compared = (*LIMITERS, "natra-charged", *node.qdiscs)
-    once = (*OLD_UPSTREAM, "upstream-containerd", "natra-guarded", *node.paced)
+    compared = (*LIMITERS, "natra-strict", *node.qdiscs)
+    once = (*OLD_UPSTREAM, "upstream-containerd", *node.paced)
     for load, names in (("fixed", (*compared, *once)), ("tilt", compared)):
         for name in names:
             yield cell("mixed", name, SETTLE_SECONDS + SECONDS[load] + 2, load=load,
-                       ci=name in (*LIMITERS, "natra-charged"),
+                       ci=name in (*LIMITERS, "natra-strict"),
                        once=name in ("tbf", *once) or EMULATED and load == "tilt")
 
 
@@ -146,20 +145,20 @@ STRICT_WINS = (("rps_annotated", "requests/s", "least", "/s"),
 
 
 def strict(res, peers):
-    """Compare natra that charges mice, too, with those that promise the same."""
+    """Compare natra's strict cap with those that promise the same."""
     for load, words in (("fixed", "a fixed load"), ("tilt", "full tilt")):
         for way in WAYS:
-            wire = res.get("mixed", "natra-charged", f"wire_{way}", load=load)
+            wire = res.get("mixed", "natra-strict", f"wire_{way}", load=load)
             if wire:
-                yield Target(f"charged, {words}: all of the pod's traffic {way}, at "
+                yield Target(f"strict, {words}: all of the pod's traffic {way}, at "
                              "most 1.05 of the cap", wire, CAP / 1e6, "most",
                              " Mbit/s", factor=1.05)
         for peer in peers:
             for metric, what, sense, unit in STRICT_WINS:
                 ours, theirs = (res.get("mixed", name, metric, load=load)
-                                for name in ("natra-charged", peer))
+                                for name in ("natra-strict", peer))
                 if ours and theirs:
-                    yield Target(f"charged, {words}: {what}, at "
+                    yield Target(f"strict, {words}: {what}, at "
                                  f"{sense} {name_of(peer)}'s", ours, theirs, sense,
                                  unit)
 
@@ -214,7 +213,7 @@ def answers(res):
                 + (f", {wire:.1f} Mbit/s in all out of the pod)"
                    if wire is not None else ")"))
     found = [(name, shown(name)) for name in ("none", "upstream", "natra",
-                                              "natra-charged", *PEERS[1:])]
+                                              "natra-strict", *PEERS[1:])]
     found = [f"{name_of(name)} {words}" for name, words in found if words]
     promises = {}
     for name in dict.fromkeys(k[1] for k in res.find("mixed")):
@@ -226,14 +225,14 @@ def answers(res):
     if len(found) > 1:
         yield ("What is left of a capped pod's small requests?", "; ".join(found) + ".")
     said = ranked({name: res.mean("mixed", name, "rps_annotated", load="fixed")
-                   for name in (*PEERS, "natra-charged")}, "{:.0f}", most=True)
+                   for name in (*PEERS, "natra-strict")}, "{:.0f}", most=True)
     if said:
         yield ("How many of them are answered per second if all of the pod's traffic has "
                "to be within the cap?", f"{said}.")
     lost = strict_losses(res)
     if lost:
         yield ("Who wins under a strict cap?",
-               f"natra with `charged` is no worse in requests/s, p99 and the elephants' "
+               f"natra with `strict` is no worse in requests/s, p99 and the elephants' "
                f"rates at once in {sum(not what for what in lost.values())} of {len(lost)} "
                "comparisons" + "".join(
                        f"; worse than {peer} at {load} in {', '.join(what)}"
@@ -246,7 +245,7 @@ def strict_losses(res):
     for t in strict(res, PEERS):
         words, _, peer = t.name.partition(f", at {t.sense} ")
         if isinstance(t.factor, int):
-            load, _, what = words.removeprefix("charged, ").partition(": ")
+            load, _, what = words.removeprefix("strict, ").partition(": ")
             lost = found.setdefault((load, peer.removesuffix("'s")), [])
             lost += [] if t.met else [what]
     return found

@@ -19,7 +19,7 @@ from rig import Rig
 CONTAINERD_BURST = 4294967295
 # Peers of natra that are a root qdisc each way.
 QDISCS = ("tbf", "fq_codel", "cake")
-FAST_PASSES = ("guarded", "charged", "off")
+FAST_PASSES = ("strict", "off")
 UPSTREAM = {"type": "bandwidth", "capabilities": {"bandwidth": True}}
 
 

@@ -125,7 +125,7 @@ def targets(res):
             # Flows that pass more than twice the cap together were not heavy.
             yield Target(f"{flows} flows: error of the cap", error, 5, "most", " %",
                          "each has less than makes a flow heavy, and by default natra "
-                         "does not hold mice: guarded and charged do"
+                         "does not hold mice: strict does"
                          if error.mean > 1 else "", centre="error")
 
 

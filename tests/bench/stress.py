@@ -42,7 +42,7 @@ def cells(node):
     """Limiters are compared by their samples among JUDGED_PODS; on an emulated CPU there
     is time for one sample there."""
     for pods in POD_COUNTS:
-        more = ("natra-charged", *node.paced) if pods == JUDGED_PODS else ()
+        more = ("natra-strict", *node.paced) if pods == JUDGED_PODS else ()
         for name in (*LIMITERS, *more):
             yield cell("stress", name, 25 if EMULATED else
                        SETTLE_SECONDS + SECONDS + 5 + 0.05 * pods,
@@ -260,7 +260,7 @@ def answers(res):
     for pods in counts[-1:]:
         found = {name: [res.mean("stress", name, m, pods=pods)
                         for m in ("rps", "first_ms_p50", "mbit_p10")]
-                 for name in (*LIMITERS, "natra-charged", "natra-pace")}
+                 for name in (*LIMITERS, "natra-strict", "natra-pace")}
         rows = [f"{name_of(name)} {rps:.0f} connections/s, SYN-ACK after {first:.2f} ms, "
                 f"{slow:.2f} Mbit/s for the slow tenth"
                 for name, (rps, first, slow) in found.items()

@@ -40,7 +40,7 @@ SEGMENT, ON_WIRE = 1448, 1514   # the bytes of a full TCP segment
 
 
 def limiters(node):
-    return "none", "upstream", "natra", "natra-charged", *node.qdiscs
+    return "none", "upstream", "natra", "natra-strict", *node.qdiscs
 
 
 def cells(node):
@@ -74,7 +74,7 @@ def http_cells(node):
             yield cell("http", name, SECONDS + overhead + waiting, cap=BOUND, kind=kind,
                        clients=CONNECTIONS,
                        ci=not name.startswith((*PEERS[1:], "natra-pace")),
-                       once=name not in ("natra-charged", *RIVALS) or
+                       once=name not in ("natra-strict", *RIVALS) or
                        EMULATED and kind != "fresh")
 
 
@@ -227,15 +227,15 @@ def targets(res):
 def strict(res, kind, cap):
     """Compare natra that charges mice, too, with those that promise the same."""
     params = {"kind": kind, "cap": cap}
-    wire = res.get("http", "natra-charged", "wire_out", **params)
+    wire = res.get("http", "natra-strict", "wire_out", **params)
     if wire:
-        yield Target(f"{kind} requests at a cap of {cap}, charged: all of the pod's "
+        yield Target(f"{kind} requests at a cap of {cap}, strict: all of the pod's "
                      "traffic out, at most 1.05 of the cap", wire, bits(cap) / 1e6,
                      "most", " Mbit/s", factor=1.05)
     for rival in RIVALS:
         for metric, what, sense, unit in (("rps", "requests/s", "least", "/s"),
                                           ("p99_ms", "p99", "most", " ms")):
-            yield from compared(res, "http", metric, "natra-charged", rival,
+            yield from compared(res, "http", metric, "natra-strict", rival,
                                 f"{kind} requests at a cap of {cap}: {what}",
                                 sense, unit, **params)
 
@@ -326,6 +326,6 @@ def answers(res):
                     f"{name_of(n)} {rps:.0f} requests/s at {us:.0f} us of CPU each"
                     for n, (rps, us) in found.items()) + ".")
     found = {name: res.mean("download", name, "seconds", way="out")
-             for name in ("natra", "natra-charged", *PEERS)}
+             for name in ("natra", "natra-strict", *PEERS)}
     if said := ranked(found, "{:.2f} s"):
         yield f"How long does a download of {size(res)} take?", f"{said}."

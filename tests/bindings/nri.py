@@ -169,10 +169,10 @@ def wrong(report, arguments, runtime):
     nothing_left(report, "refused", plugin)
     plugin.stop()
     plugin = Plugin(arguments, "--natractl", gotest.natractl(), "--config",
-                    '{"policy": {"fast_pass": "charged"}}')
-    pod = runtime.run("charged", *both())
+                    '{"policy": {"fast_pass": "strict"}}')
+    pod = runtime.run("strict", *both())
     report.equal("the policy of the configuration", [
-        a["policy"]["fast_pass"] for a in attachments()], ["charged"])
+        a["policy"]["fast_pass"] for a in attachments()], ["strict"])
     pod.stop()
     plugin.stop()
     for conf, want in (('{"policy": {"horizon_ns": 9000000001}}',

@@ -59,17 +59,17 @@ static int load_edt(void **state)
 	return 0;
 }
 
-static int load_charged(void **state)
+static int load_strict(void **state)
 {
 	(void)state;
-	load(STUB_EDT, NATRA_PASS_CHARGED);
+	load(STUB_EDT, NATRA_PASS_STRICT);
 	return 0;
 }
 
-static int load_charged_police(void **state)
+static int load_strict_police(void **state)
 {
 	(void)state;
-	load(STUB_TX, NATRA_PASS_CHARGED);
+	load(STUB_TX, NATRA_PASS_STRICT);
 	return 0;
 }
 
@@ -384,9 +384,9 @@ int main(void)
 		TEST(drops_beyond_the_horizon, load_edt),
 		TEST(paced_packets_are_not_told, load_edt),
 		TEST(marked_packets_are_not_told, load_police),
-		TEST(mice_that_wait, load_charged),
-		TEST(mice_that_are_dropped, load_charged_police),
-		TEST(mice_within_their_share, load_charged),
+		TEST(mice_that_wait, load_strict),
+		TEST(mice_that_are_dropped, load_strict_police),
+		TEST(mice_within_their_share, load_strict),
 		TEST(many_flows_do_not_hide_others, load_edt),
 		TEST(nobody_reads, load_edt),
 	};

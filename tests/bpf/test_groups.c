@@ -358,8 +358,9 @@ static void mice_pass(void **state)
 	r = send();
 	assert_int_equal(r.counter, NATRA_COUNT_MICE);
 	assert_int_equal(group_at(GROUP)->charged.packets, 0);
-	limits.pass = NATRA_PASS_CHARGED;
+	limits.pass = NATRA_PASS_STRICT;
 	limits.mice = limits.rate;
+	limits.mice_mult = limits.rate.mult;
 	set_limits();
 	set_member_ahead(held ? 1900 * TH_MS : 50 * TH_MS);
 	r = send();
@@ -368,15 +369,16 @@ static void mice_pass(void **state)
 }
 
 /* Mice that are charged go first, but not without limit. */
-static void charged_mice_over_the_group_go_nowhere(void **state)
+static void strict_mice_over_the_group_go_nowhere(void **state)
 {
 	struct th_result r;
 
 	(void)state;
 	limits.enter_units = 1000;
 	limits.leave_units = 125;
-	limits.pass = NATRA_PASS_CHARGED;
+	limits.pass = NATRA_PASS_STRICT;
 	limits.mice = limits.rate;
+	limits.mice_mult = limits.rate.mult;
 	set_limits();
 	set_member_ahead(held ? 3 * TH_SECOND : TH_SECOND);
 	r = send();
@@ -522,7 +524,7 @@ int main(void)
 		EACH(parent_judges_as_well),
 		EACH(others_are_no_members),
 		EACH(mice_pass),
-		EACH(charged_mice_over_the_group_go_nowhere),
+		EACH(strict_mice_over_the_group_go_nowhere),
 		EACH(large_flows_of_the_group_are_no_mice),
 		EACH(members_are_limited_by_their_group_alone),
 		EACH(changed_limits_hold_at_once),

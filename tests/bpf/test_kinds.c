@@ -530,7 +530,7 @@ static void each_ethertype_is_a_flow_that_may_be_heavy(void **state)
  * pass. */
 static void link_is_not_lost_whatever_is_charged(void **state)
 {
-	static const uint32_t strict[] = {NATRA_PASS_CHARGED, NATRA_PASS_OFF};
+	static const uint32_t strict[] = {NATRA_PASS_STRICT, NATRA_PASS_OFF};
 	struct natra_limits limits = th_limits();
 
 	(void)state;

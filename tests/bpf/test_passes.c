@@ -183,21 +183,22 @@ static void off_treats_every_flow_as_heavy(void **state)
 	assert_int_equal(send(99, 66), NATRA_COUNT_DROPPED_RATE);
 }
 
-static void use_charged(void)
+static void use_strict(void)
 {
-	limits.pass = NATRA_PASS_CHARGED;
+	limits.pass = NATRA_PASS_STRICT;
 	limits.mice = policy_rate(4000000, 1); /* 2000 ns a byte */
+	limits.mice_mult = limits.rate.mult;
 	set_limits();
 }
 
-static void charged_mice_over_their_share_get_what_is_left(void **state)
+static void strict_mice_over_their_share_get_what_is_left(void **state)
 {
 	uint64_t mice_tat = th_now() + 3600 * TH_SECOND;
 
 	(void)state;
 	wait_for_window();
 	limits.reserve_ns = TH_SECOND;
-	use_charged();
+	use_strict();
 	th_set_mice_tat(&run, mice_tat);
 	/* Most of the burst, which is 2 s of the rate, is still there, so a
 	 * mouse over its share passes. */
@@ -214,12 +215,12 @@ static void charged_mice_over_their_share_get_what_is_left(void **state)
 	assert_int_equal(th_mice_tat(&run), mice_tat);
 }
 
-static void charged_mice_get_their_share_and_no_more(void **state)
+static void strict_mice_get_their_share_and_no_more(void **state)
 {
 	uint64_t begin = th_now(), passed = 0, most;
 
 	(void)state;
-	use_charged();
+	use_strict();
 	/* The elephants have used up all of the rate already. */
 	th_set_tat(&run, th_now() + 3600 * TH_SECOND);
 	for (int i = 0; i < 2000; i++)
@@ -264,8 +265,8 @@ static enum natra_counter send_for_link(unsigned int n, unsigned int sender)
  * second, of all kinds together. */
 static void what_the_link_depends_on_has_one_allowance(void **state)
 {
-	static const uint32_t passes[] = {NATRA_PASS_FREE, NATRA_PASS_GUARDED,
-					  NATRA_PASS_CHARGED, NATRA_PASS_OFF};
+	static const uint32_t passes[] = {NATRA_PASS_FREE, NATRA_PASS_STRICT,
+					  NATRA_PASS_OFF};
 
 	for (unsigned int i = 0; i < 2 * TH_LEN(passes); i++) {
 		struct natra_counters c;
@@ -321,8 +322,8 @@ int main(void)
 		CASE(hold_begins_again_over_an_eighth),
 		CASE(estimate_halves_in_the_kernel_as_well),
 		CASE(off_treats_every_flow_as_heavy),
-		CASE(charged_mice_over_their_share_get_what_is_left),
-		CASE(charged_mice_get_their_share_and_no_more),
+		CASE(strict_mice_over_their_share_get_what_is_left),
+		CASE(strict_mice_get_their_share_and_no_more),
 		cmocka_unit_test(what_the_link_depends_on_has_one_allowance),
 		CASE(who_floods_the_link_has_a_part_of_its_allowance),
 	};

@@ -122,7 +122,7 @@ static int fill(struct natra_info *info, const char *id)
 		info->policy.unshaped_subnets_len = 2;
 		info->policy.ingress_mode = NATRA_INGRESS_MODE_PACE;
 		info->effective.ingress_mode = NATRA_INGRESS_MODE_PACE;
-		info->effective.fast_pass = NATRA_FAST_PASS_CHARGED;
+		info->effective.fast_pass = NATRA_FAST_PASS_STRICT;
 		info->policy.fast_pass_share_percent = 70;
 		info->effective.fast_pass_share_percent = 70;
 	}
@@ -379,7 +379,6 @@ int natra_stats(struct natra *n, const char *id, struct natra_stats *ret_stats)
 	ret_stats->egress_delays.count[30] = calls;
 	/* This counter starts again from 0. */
 	ret_stats->egress.marked.packets = calls == 1 ? 1000 : 0;
-	ret_stats->egress.guarded = (struct natra_count){calls * 9, calls * 90};
 	ret_stats->egress.over_packets = (struct natra_count){calls * 3, 300};
 	ret_stats->egress.over_connections = (struct natra_count){calls, 60};
 	ret_stats->egress.events_reported = 5;

@@ -63,12 +63,12 @@ class Call(unittest.TestCase):
         """The policy comes back as it was given, however large the numbers are."""
         policy = {"ingress_rate_bits_per_sec": 5, "egress_rate_bits_per_sec": "7",
                   "egress_burst_bits": str(UINT64_MAX), "horizon_ns": 2**53 - 1,
-                  "fast_pass": "guarded", "attach_mode": 2, "edt_pacing": "2"}
+                  "fast_pass": "strict", "attach_mode": 2, "edt_pacing": "2"}
         found = answer("attach", target={"ifname": "eth0", "id": "web"}, policy=policy)
         self.assertEqual(found["errno"], 0, found)
         got = found["result"]["effective"]
         self.assertEqual([got[key] for key in policy],
-                         [5, 7, UINT64_MAX, 2**53 - 1, "guarded", "clsact-podside", "off"])
+                         [5, 7, UINT64_MAX, 2**53 - 1, "strict", "clsact-podside", "off"])
 
     def test_bad_numbers(self):
         for bad in (-1, 1.5, 2**53, str(UINT64_MAX + 1), "1e3", "", " 1", True, [], "10M"):
@@ -143,7 +143,7 @@ class Call(unittest.TestCase):
                 "annotations": {"qos.projectcalico.org/ingressPacketRate": "10k",
                                 "natra.io/classes": "lan=10.0.0.0/8,egress-rate=1G",
                                 "natra.io/fast-pass": "slow", "natra.io/sli": "on"}}
-        bad = "annotation natra.io/fast-pass: 'slow': is not free, guarded, charged or off"
+        bad = "annotation natra.io/fast-pass: 'slow': is not free, strict or off (guarded and charged are strict now)"
         found = call(asks)[2][-1]
         self.assertEqual((found["errno"], found["error"]), (errno.EINVAL, bad))
         *lines, found = call({"call": "open", "log": True}, {**asks, "skip_bad": True})[2][1:]

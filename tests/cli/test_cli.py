@@ -39,9 +39,8 @@ BAD = {
     "--heavy-hitter-threshold": SIZES,
     "--horizon": TIMES + ["9001ms"],
     "--pace-limit": TIMES + ["9001ms"],
-    "--fast-pass": NAMES + ["paid"],
-    "--fast-pass-share": NUMBERS + ["101", "80%"],
-    "--fast-pass-guard": RATES + ["0", "unlimited"],
+    "--fast-pass": NAMES + ["paid", "charged", "guarded"],
+    "--fast-pass-share": NUMBERS + ["1001", "80%"],
     "--ingress-packet-rate": SIZES + ["1000000001"],
     "--egress-packet-rate": SIZES + ["1000000001"],
     "--ingress-connection-rate": SIZES + ["1000000001"],
@@ -119,9 +118,8 @@ GOOD = {
     "--ingress-burst": ["64k", "default"],
     "--heavy-hitter-threshold": ["125000", "default"],
     "--horizon": ["9s", "default"],
-    "--fast-pass-share": ["100", "default"],
+    "--fast-pass-share": ["1000", "default"],
     "--attach-mode": ["auto", "clsact-hostside"],
-    "--fast-pass-guard": ["2M", "default"],
     "--ingress-packet-rate": ["10k", "unlimited", "default"],
     "--sli": ["on"],
     "--direction": ["ingress", "egress"],
@@ -224,6 +222,8 @@ class Cli(unittest.TestCase):
         self.refused(["help", "zzz"], "COMMAND: 'zzz' is not known (see")
         self.refused(["set", "web", "--ingres-rate", "1M"],
                      "--ingres-rate: unknown option (is it --ingress-rate?)")
+        self.refused(["set", "web", "--fast-pass-guard", "1M"],
+                     "--fast-pass-guard: is --fast-pass-share now (PERCENT)")
         self.refused([""], "COMMAND: '' ")
         for command, args in COMMANDS.items():
             with self.subTest(command=command):

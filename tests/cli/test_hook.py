@@ -63,8 +63,8 @@ class Hook(unittest.TestCase):
         self.does(self.state(both), self.attach("10000000 1500000", "eth1"), "eth1")
 
     def test_annotations_of_natra(self):
-        self.does(self.state({IN: "10M", "natra.io/fast-pass": "charged"}),
-                  self.attach("10000000 0", more=" fast pass charged"))
+        self.does(self.state({IN: "10M", "natra.io/fast-pass": "strict"}),
+                  self.attach("10000000 0", more=" fast pass strict"))
 
     def test_rates_of_the_options(self):
         """They hold for a direction that no annotation limits."""
@@ -74,8 +74,8 @@ class Hook(unittest.TestCase):
         self.does(self.state({IN: "2M"}), self.attach("2000000 1500000"), *options)
         self.does(self.state({IN: "20M", OUT: "3M"}), self.attach("20000000 3000000"),
                   *options)
-        self.does(self.state({"natra.io/fast-pass": "charged"}),
-                  self.attach("10000000 0", more=" fast pass charged"), "--ingress-rate", "10M")
+        self.does(self.state({"natra.io/fast-pass": "strict"}),
+                  self.attach("10000000 0", more=" fast pass strict"), "--ingress-rate", "10M")
         self.refused(self.state({IN: "10Q"}), f"annotation {IN}: '10Q'", *options)
 
     def test_nothing_to_limit(self):

@@ -25,15 +25,15 @@ GOOD = [
         ("PACELIMIT", "20ms", "pace_limit_ns", 20 * M),
 ]
 # A key whose value is null is treated as absent.
-KEYS = ("attachMode", "edtPacing", "egressRate", "fastPass", "fastPassGuard",
-        "fastPassShare", "heavyHitterThreshold", "horizon", "ingressMode", "paceLimit",
+KEYS = ("attachMode", "edtPacing", "egressRate", "fastPass", "fastPassShare",
+        "heavyHitterThreshold", "horizon", "ingressMode", "paceLimit",
         "sli", "onError", "logFile", "logLevel", "allowAnnotations", "precedence",
         "replaceBandwidth", "shapedSubnets", "unshapedSubnets")
 
 
 # unit-cni-settings and unit-cni-bandwidth have the other bad values.
 BAD = [
-        ("fastPassShare", 101),
+        ("fastPassShare", 1001), ("fastPassGuard", "2M"), ("fastPass", "charged"),
         ("onError", "ignore"),
         ("allowAnnotations", ["natra.io/rate"]),
         ("shapedSubnets", ["10.0.0.0/33"]),
@@ -131,7 +131,7 @@ def bad(b):
 
 # annotation, value, the field that reports it, the reported value, and a bad value
 ASKED = [
-        ("fast-pass-guard", "2M", "fast_pass_guard_bits_per_sec", 2000000, "0"),
+        ("fast-pass-share", "150", "fast_pass_share_percent", 150, "0"),
         ("sli", "on", "sli", "on", "1"),
 ]
 
@@ -159,7 +159,7 @@ def annotations(b):
                     "limits without it", info and info["policy"] == default)
     full = "natra.io/fast-pass"
     a, info = b.add(RATES, {full: "off"}, allowAnnotations=[full],
-                    fastPass="charged")
+                    fastPass="strict")
     b.rep.equal("an annotation over the conf",
                 info and info["policy"]["fast_pass"], "off")
     full = "natra.io/egress-burst"

@@ -115,13 +115,13 @@ class Valid(unittest.TestCase):
                 self.assertIn(names, helm(setting, code=1))
 
     def test_values(self):
-        spec = pod_spec(helm("conf.fastPass=charged", "conf.onError=continue",
+        spec = pod_spec(helm("conf.fastPass=strict", "conf.onError=continue",
                              "conf.egressRate=10000000", "args={--replace-bandwidth}",
                              "port=9999", "seLinuxType=natra_t", "edits=lower", "podsFrom=kubelet",
                              "image.repository=r.example/natra",
                              f"image.digest=sha256:{64 * 'a'}"))
         agent = spec["containers"][0]
-        for arg in ('--conf=fastPass="charged"', "--conf=egressRate=10000000",
+        for arg in ('--conf=fastPass="strict"', "--conf=egressRate=10000000",
                     "--replace-bandwidth", "--listen=127.0.0.1:9999", "--edits=lower",
                     "--kubelet-socket=/var/lib/kubelet/pods-api/pods-api.sock"):
             self.assertIn(arg, agent["args"])

@@ -15,7 +15,7 @@
 
 static const char *const names[] = {
 	"natra.io/ingress-burst", "natra.io/egress-burst",
-	"natra.io/fast-pass",     "natra.io/fast-pass-guard",
+	"natra.io/fast-pass",     "natra.io/fast-pass-share",
 	"natra.io/ingress-mode",  "natra.io/heavy-hitter-threshold",
 	"natra.io/edt-pacing",    "natra.io/sli",
 	"natra.io/classes",

@@ -213,13 +213,13 @@ class Modes(Case):
     def test_conf(self):
         node = self.node({"10-flannel.conflist": FLANNEL})
         self.done(node.install(
-            "--conf", "fastpass=charged", "--conf", "fastPassShare=50",
+            "--conf", "fastpass=strict", "--conf", "fastPassShare=50",
             "--conf", 'allowAnnotations=["natra.io/fast-pass"]',
             "--conf", "heavyHitterThreshold=125k", "--conf", "logFile=",
             "--conf", "egressRate=1", "--conf", "egressRate=1000000",
             "--conf", "replaceBandwidth=true", "--conf", "horizon=1s"))
         self.assertEqual(node.chain()[1][-1], {
-            **ELEMENT, "fastPass": "charged", "fastPassShare": 50,
+            **ELEMENT, "fastPass": "strict", "fastPassShare": 50,
             "allowAnnotations": ["natra.io/fast-pass"],
             "heavyHitterThreshold": "125k", "logFile": "",
             "egressRate": 1000000, "replaceBandwidth": True, "horizon": "1s"})
@@ -235,6 +235,12 @@ class Modes(Case):
             with self.subTest(conf=word):
                 self.refused(node, "--conf", word, words=[
                     "refuses its configuration", key.replace("Burst", "")])
+
+    def test_a_key_that_has_another_name(self):
+        node = self.node({"10-flannel.conflist": FLANNEL})
+        found = node.install("--conf", "fastPassGuard=1M")
+        self.assertEqual(found.code, 2)
+        self.assertIn("is fastPassShare now", str(found))
 
     def test_the_difference_on_paper(self):
         node = self.node({"10-flannel.conflist": FLANNEL})

@@ -85,12 +85,12 @@ def installed(cluster, helm, agent):
 def upgraded(cluster, helm, agent):
     report = cluster.report
     helm("upgrade", "natra", f"{DEPLOY}/chart", "--reuse-values", "--set",
-         "conf.fastPass=charged", "--set", "live=false")
+         "conf.fastPass=strict", "--set", "live=false")
     agent.stop()
     rollout(agent, helm)
     report.equal("upgraded: objects", sorted(o["kind"] for o in helm.objects()),
                  ["DaemonSet", "ServiceAccount"])
-    report.equal("  natra's element", element().get("fastPass"), "charged")
+    report.equal("  natra's element", element().get("fastPass"), "strict")
     report.equal("  limits", cluster.rates(), {"web": (20 * MBIT, 5 * MBIT)})
     cluster.pods.start({"later": rates("3M", "4M")})
     report.equal("  limits of a new pod", cluster.rates()["later"],

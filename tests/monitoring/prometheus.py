@@ -171,7 +171,7 @@ def check_node(r, node):
     node.pod("exact", "20M", "20M")
     node.pod("web", "20M", "4M", "--sli", "on")
     # At 4M the pacer holds 16 packets, too few for a stream, which then loses a twentieth.
-    node.pod("pace", "20M", "20M", "--ingress-mode", "pace", "--fast-pass", "charged")
+    node.pod("pace", "20M", "20M", "--ingress-mode", "pace", "--fast-pass", "strict")
     node.pod("flood", "2M", "2M")
     node.pod("mice", "1M", "1M", "--heavy-hitter-threshold", "1G")
     for name in ("check", "before", "newer"):

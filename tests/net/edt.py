@@ -447,11 +447,11 @@ def median_request_ms(r):
 
 def mice(r, rep, a):
     """Four streams have two packets of 50 ms each in fq: an answer that waited like
-    them would take 400 ms more, twice. Charged mice have their share of the rate."""
+    them would take 400 ms more, twice. Strict mice have their share of the rate."""
     r.nginx()
     base = median_request_ms(r)
     rep.shown("a request alone, p50", f"{base:.1f} ms")
-    for fast_pass in ("free", "charged") if a.full else ("free",):
+    for fast_pass in ("free", "strict") if a.full else ("free",):
         lim = Natra(r.pod, "--fast-pass", fast_pass).attach(None, RATE)
         streams = r.elephant(r.pod, r.client, PORT, 4)
         r.wait_flow(r.out_of())

@@ -164,7 +164,7 @@ def datagrams(r, a, ns, *options, ways=WAYS):
 
 
 # How often the rate passes as many small flows.
-FAST_PASSES = {"free": 10, "guarded": 2, "charged": 1}
+FAST_PASSES = {"free": 10, "strict": 1}
 
 
 def ports(r, rep, a, mode, fast_pass, ways):
@@ -191,7 +191,7 @@ def connections(r, rep, a, mode, fast_pass, ways):
 def flows(rep, a):
     modes = Natra.modes() if a.table else Natra.modes()[:1]
     ways = WAYS if a.table else ["out"]
-    for fast_pass in FAST_PASSES if a.table else ("free", "charged"):
+    for fast_pass in FAST_PASSES if a.table else ("free", "strict"):
         for mode in modes:
             with Rig() as r:
                 for pod in (r.pod, r.client):
@@ -357,7 +357,7 @@ def ifb(rep, a):
     sees them again on the way out would take it off."""
     for mode in Natra.modes():
         with Rig() as r:
-            lim = Natra(r.pod, "--attach-mode", mode, "--fast-pass", "charged")
+            lim = Natra(r.pod, "--attach-mode", mode, "--fast-pass", "strict")
             lim.attach(None, CAP)
             # A pod can do this, but not load the modules by their names.
             for module in ("ifb", "cls_u32", "act_mirred", "act_skbedit"):
@@ -443,7 +443,7 @@ LINK_ALLOWED = 64 * 74 * 8 / 1.0737
 def link(rep, a):
     """What a link depends on passes uncharged, but not more of it if it is of many
     kinds."""
-    for fast_pass in ("charged", "off"):
+    for fast_pass in ("strict", "off"):
         with Rig() as r:
             lim = Natra(r.pod, "--fast-pass", fast_pass).attach(None, CAP)
             kinds = itertools.cycle(LINK)

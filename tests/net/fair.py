@@ -10,7 +10,7 @@ wait.
   aggregate   1 to 64 flows and UDP: the cap is kept and used
   newcomers   streams that start and stop beside lasting ones
   changing    a mouse that becomes an elephant and a mouse again
-  evasion     what a tenant may try against mode charged
+  evasion     what a tenant may try against mode strict
 
 Each is tried in each way: out of the pod (edt), and into it (pace, police). --full has
 all of it, which takes hours; --report DIR keeps the figures in DIR/fair.json, does
@@ -36,7 +36,7 @@ from rig import Rig
 from script import option, run_script
 
 BRIEF = ("requests", "flood", "ecn")
-FULL_LIMITERS = "natra,charged,before,tbf,fq_codel,cake"
+FULL_LIMITERS = "natra,strict,before,tbf,fq_codel,cake"
 # A machine carries this multiple of a rate without a limiter, or the rate is left out.
 ROOM = 1.5
 
@@ -65,12 +65,12 @@ class Bench:
         parameters with a way. The limiters come soon after each other, so that they
         meet the same noise."""
         more = {k: v for k, v in (("fast_pass", self.a.fast_pass),
-                                  ("guard", self.a.fast_pass_guard)) if v}
+                                  ("share", self.a.fast_pass_share)) if v}
         if self.a.rtt is not None:
             more["rtt_ms"] = self.a.rtt
-        # Only natra has what evasion is to evade, and it is charged there.
+        # Only natra has what evasion is to evade, and it is strict there.
         labels = [x for x in self.a.limiter if scenario.name != "evasion" or
-                  x in NATRAS and x != "charged"]
+                  x in NATRAS and x != "strict"]
         cells = [(label, {"way": way, **more, **p}) for p in scenario.wanted(self.a)
                  for label in labels for way in self.ways(scenario, label)]
         return [(label, p) for label, p in cells if
@@ -111,8 +111,8 @@ class Bench:
         lanes = self.lanes[:len(wanted)]
         options = (*scenario.options,
                    *(("--fast-pass", self.a.fast_pass) if self.a.fast_pass else ()),
-                   *(("--fast-pass-guard", self.a.fast_pass_guard)
-                     if self.a.fast_pass_guard else ()))
+                   *(("--fast-pass-share", self.a.fast_pass_share)
+                     if self.a.fast_pass_share else ()))
         for lane, (label, p) in zip(lanes, wanted):
             lane.start(label, p["way"], p["rate"], p.get("rtt_ms"), options)
         found = scenario.run(lanes, [p for _, p in wanted], self.a)
@@ -223,7 +223,7 @@ def main(rep, a):
 if __name__ == "__main__":
     run_script(main,
         option("scenario", nargs="*", help="of the above"),
-        option("--limiter", help="natra, charged (natra with --fast-pass charged), "
+        option("--limiter", help="natra, strict (natra with --fast-pass strict), "
                "before, tbf, fq_codel, cake, none, by comma"),
         option("--natractl", metavar="PATH", help="natra's, instead of NATRACTL's"),
         option("--before", metavar="PATH", help="natractl of another build"),
@@ -241,7 +241,7 @@ if __name__ == "__main__":
                help="of aggregate; ecn is one stream that can be marked"),
         option("--lanes", type=int, default=LANES, help="most that run at once"),
         option("--rtt", type=float, help="ms, instead of each way's own"),
-        option("--fast-pass", choices=["free", "guarded", "charged", "off"]),
-        option("--fast-pass-guard", metavar="RATE", help="of mice in all, with guarded"),
+        option("--fast-pass", choices=["free", "strict", "off"]),
+        option("--fast-pass-share", metavar="PERCENT", help="of mice, with strict"),
         option("--seconds", type=float, help="to measure for"),
         prepare=prepare)

@@ -23,7 +23,7 @@ WAYS = {"edt": (False, ("--edt-pacing", "on"), 0),
         "out": (False, (), 0),
         "in": (True, (), 10)}
 # The limiters that are natra, with the options of each; `before` is another build.
-NATRAS = {"natra": (), "charged": ("--fast-pass", "charged"), "before": ()}
+NATRAS = {"natra": (), "strict": ("--fast-pass", "strict"), "before": ()}
 UDP_PORT = 5300
 LANES = 4           # with more at once an emulated CPU measures itself
 

@@ -6,7 +6,7 @@ import statistics
 from fair_scenarios import SCENARIOS
 from markdown import table
 
-OURS = {"natra": "natra", "charged": "natra, charged"}
+OURS = {"natra": "natra", "strict": "natra, strict"}
 PEERS = ("tbf", "fq_codel", "cake")
 # A qdisc has two ways: out of the pod, and into it.
 PEERS_WAY = {"edt": "out", "pace": "in", "police": "in"}

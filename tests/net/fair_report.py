@@ -15,7 +15,7 @@ from fair_scenarios import SCENARIOS
 from machine import commit_of, describe
 from markdown import table
 
-COLUMNS = {"before": "natra before", "natra": "natra", "charged": "natra, charged",
+COLUMNS = {"before": "natra before", "natra": "natra", "strict": "natra, strict",
            "tbf": "tbf", "fq_codel": "fq_codel", "cake": "cake"}
 FILE = "fair.json"
 

@@ -418,10 +418,10 @@ class Changing(Traffic):
 
 
 class Evasion(Traffic):
-    """Does what a tenant may try against mode charged, at ten times the cap."""
+    """Does what a tenant may try against mode strict, at ten times the cap."""
     name = "evasion"
     header = ETH_IPV4_UDP
-    options = ("--fast-pass", "charged")
+    options = ("--fast-pass", "strict")
     seconds = 4
     TRICKS = {"2000 ports": {"ports": 2000},
               "2000 ports, ECT": {"ports": 2000, "tos": 2},

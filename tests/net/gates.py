@@ -14,13 +14,13 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
-from charged import request_size
 from frames import MACS, Sender, checksum, eth, ip4
 from limiters import Natra
 from meter import Meter
 from percentiles import most_ms
 from rig import Rig
 from script import QUICK, option, run_script, some_of
+from strict import request_size
 
 PACKETS = 10000
 CONNECTIONS = 100

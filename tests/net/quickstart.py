@@ -45,11 +45,11 @@ def quickstart(rep, a):
         # that were under way at the end.
         rep.least("requests answered beside the streams", natra[4],
                   0.9 * min(free[4], 1000), "/s")
-    charged = rows.get("after: natra, charged")
-    rep.true("a row of natra that charges requests", charged)
-    if charged:
+    strict = rows.get("after: natra, strict")
+    rep.true("a row of natra that charges requests", strict)
+    if strict:
         for i, way in enumerate(("in", "out"), 2):
-            rep.most(f"{way}: all traffic, charged", charged[i], MOST * bits(CAP) / 1e6,
+            rep.most(f"{way}: all traffic, strict", strict[i], MOST * bits(CAP) / 1e6,
                      " Mbit/s")
         rep.least("out: all traffic that is not charged", natra[3],
                   1.5 * MOST * bits(CAP) / 1e6, " Mbit/s")

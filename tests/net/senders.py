@@ -4,7 +4,7 @@
 
 The pod has a container of its own behind a second veth, whose packets it forwards: they
 have no socket by the time that they reach natra. `forwarded` sends from there, `queues`
-sends datagrams that share fq's queues by their hash, and `charged` sends more mice than
+sends datagrams that share fq's queues by their hash, and `strict` sends more mice than
 their share.
 """
 import os
@@ -136,9 +136,9 @@ def queues(r, rep, a):
     lim.detach()
 
 
-def charged(r, rep, a):
+def strict(r, rep, a):
     """Send more mice at once than the bucket of mice has, beside an elephant."""
-    lim = Natra(r.pod).attach(None, RATE, "--fast-pass", "charged", "--egress-burst",
+    lim = Natra(r.pod).attach(None, RATE, "--fast-pass", "strict", "--egress-burst",
                               "1M")
     r.elephant(r.pod, r.client, 5201)
     r.wait_flow(r.out_of())
@@ -152,19 +152,19 @@ def charged(r, rep, a):
     time.sleep(0.3)
     after = lim.stats()["egress"]
     got = received(r, sink)
-    rep.shown("charged: 50 mice of 1.4 kB at once: paced",
+    rep.shown("strict: 50 mice of 1.4 kB at once: paced",
               sum(after[k]["packets"] - before[k]["packets"]
                   for k in ("paced", "marked")))
     rep.equal("  dropped", dropped(after) - dropped(before), 0)
     rep.equal("  of 300 arrive", got["count"], 300)
-    # The time begins before all 50 are sent; tests/bpf/test_charged.c has the bound.
+    # The time begins before all 50 are sent; tests/bpf/test_strict.c has the bound.
     rep.shown("  the longest took", f"{got['most_ms']:.0f} ms")
     r.stop(None)
     lim.detach()
 
 
 def main(rep, a):
-    parts = {"forwarded": forwarded, "queues": queues, "charged": charged}
+    parts = {"forwarded": forwarded, "queues": queues, "strict": strict}
     if not Natra().json("probe")["fq"]:
         skip("CONFIG_NET_SCH_FQ")
     for name, part in parts.items():

@@ -57,7 +57,6 @@ static void each_field_is_pinned_in_its_place(void **state)
 		{"ingress_mode", 64},
 		{"attach_mode", 68},
 		{"edt_pacing", 72},
-		{"fast_pass_guard_bits_per_sec", 80},
 		{"sli", 88},
 		{"ingress_packet_rate_per_sec", 96},
 		{"egress_packet_rate_per_sec", 112},
@@ -135,7 +134,7 @@ static void fast_passes_are_listed_by_strictness(void **state)
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
 		if (policy_fields[i].unit == POLICY_FAST_PASS)
 			assert_string_equal(policy_fields[i].words,
-					    "free|guarded|charged|off");
+					    "free|strict|off");
 	}
 }
 
@@ -158,9 +157,7 @@ static void names_follow_from_the_members(void **state)
 		{"horizon_ns", "--horizon", "horizon", "natra.io/horizon"},
 		{"fast_pass", "--fast-pass", "fastPass", "natra.io/fast-pass"},
 		{"fast_pass_share_percent", "--fast-pass-share",
-		 "fastPassShare", NULL},
-		{"fast_pass_guard_bits_per_sec", "--fast-pass-guard",
-		 "fastPassGuard", "natra.io/fast-pass-guard"},
+		 "fastPassShare", "natra.io/fast-pass-share"},
 		{"ingress_packet_rate_per_sec", "--ingress-packet-rate",
 		 "ingressPacketRate", "natra.io/ingress-packet-rate"},
 		{"egress_packet_rate_per_sec", "--egress-packet-rate",

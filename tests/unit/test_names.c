@@ -49,8 +49,8 @@ static void edt_settings_have_their_names(void **state)
 static void fast_passes_have_their_names(void **state)
 {
 	(void)state;
-	CHECK_ENUM(fast_pass, NATRA_FAST_PASS_CHARGED, NATRA_FAST_PASS_MAX,
-		   "free", "charged", "off", "guarded");
+	CHECK_ENUM(fast_pass, NATRA_FAST_PASS_STRICT, NATRA_FAST_PASS_MAX,
+		   "free", "strict", "off");
 }
 
 static void ingress_modes_have_their_names(void **state)

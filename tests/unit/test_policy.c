@@ -50,7 +50,7 @@ static void limits_of_each_field_are_good(void **state)
 	p.heavy_hitter_threshold_bytes = UINT64_MAX;
 	p.horizon_ns = 9 * SECOND;
 	p.pace_limit_ns = 9 * SECOND;
-	p.fast_pass_share_percent = 100;
+	p.fast_pass_share_percent = 1000;
 	p.fast_pass = NATRA_FAST_PASS_OFF;
 	p.ingress_mode = NATRA_INGRESS_MODE_PACE;
 	p.attach_mode = NATRA_MODE_CLSACT_HOSTSIDE;
@@ -91,8 +91,8 @@ static void bad_times_and_share_are_named(void **state)
 	p.pace_limit_ns = UINT64_MAX;
 	assert_refused(&p, "pace_limit_ns", "18446744073709551615");
 	p.pace_limit_ns = 0;
-	p.fast_pass_share_percent = 101;
-	assert_refused(&p, "fast_pass_share_percent", "101");
+	p.fast_pass_share_percent = 1001;
+	assert_refused(&p, "fast_pass_share_percent", "1001");
 }
 
 static void bad_enums_are_named(void **state)
@@ -101,7 +101,7 @@ static void bad_enums_are_named(void **state)
 
 	(void)state;
 	p.fast_pass = NATRA_FAST_PASS_MAX;
-	assert_refused(&p, "fast_pass", "4");
+	assert_refused(&p, "fast_pass", "3");
 	p.fast_pass = NATRA_FAST_PASS_FREE;
 	p.ingress_mode = NATRA_INGRESS_MODE_MAX;
 	assert_refused(&p, "ingress_mode", "2");
@@ -211,8 +211,7 @@ static void what_is_set_is_kept(void **state)
 	p.horizon_ns = 4;
 	p.pace_limit_ns = 5;
 	p.fast_pass_share_percent = 6;
-	p.fast_pass = NATRA_FAST_PASS_CHARGED;
-	p.fast_pass_guard_bits_per_sec = 7;
+	p.fast_pass = NATRA_FAST_PASS_STRICT;
 	p.ingress_packet_rate_per_sec = 8;
 	p.ingress_mode = NATRA_INGRESS_MODE_PACE;
 	p.group_weight = 2;
@@ -405,9 +404,8 @@ static void fast_pass_is_the_data_paths_own(void **state)
 {
 	static const uint32_t want[] = {
 		[NATRA_FAST_PASS_FREE] = NATRA_PASS_FREE,
-		[NATRA_FAST_PASS_CHARGED] = NATRA_PASS_CHARGED,
+		[NATRA_FAST_PASS_STRICT] = NATRA_PASS_STRICT,
 		[NATRA_FAST_PASS_OFF] = NATRA_PASS_OFF,
-		[NATRA_FAST_PASS_GUARDED] = NATRA_PASS_GUARDED,
 	};
 	struct natra_policy p = policy_of(10000000, 0);
 
@@ -469,13 +467,35 @@ static void smallest_share_of_the_smallest_rate_is_a_limit(void **state)
 	struct natra_limits l;
 
 	(void)state;
-	p.fast_pass = NATRA_FAST_PASS_CHARGED;
+	p.fast_pass = NATRA_FAST_PASS_STRICT;
 	p.fast_pass_share_percent = 1;
 	l = policy_limits(&p, LEG_INGRESS, false);
 	assert_int_equal(natra_cost_ns(&l.mice, 1, 0), 800 * MS);
 	p.fast_pass_share_percent = 100;
 	l = policy_limits(&p, LEG_INGRESS, false);
 	assert_int_equal(l.mice.mult, l.rate.mult);
+	assert_int_equal(l.mice_mult, l.rate.mult);
+}
+
+/* Over the rate the share is a ceiling, and all of it together is charged as four fifths of
+ * the rate. */
+static void share_over_the_rate_leaves_a_fifth(void **state)
+{
+	struct natra_policy p = policy_of(10000000, 0);
+	struct natra_limits l;
+
+	(void)state;
+	p.fast_pass = NATRA_FAST_PASS_STRICT;
+	for (uint32_t percent = 101; percent <= 1000; percent++) {
+		p.fast_pass_share_percent = percent;
+		l = policy_limits(&p, LEG_INGRESS, false);
+		assert_int_equal(natra_cost_ns(&l.mice, 1000000, 0) / 1000,
+				 80000000 / percent);
+		/* In percent of what the same bytes take at the ceiling. */
+		assert_in_range(l.mice_mult * percent, l.rate.mult * 80 - 1000,
+				l.rate.mult * 80);
+		assert_int_equal(natra_cost_ns(&l.rate, 1000, 0), 800000);
+	}
 }
 
 static void gso_packets_take_five_ms_at_most(void **state)
@@ -534,6 +554,7 @@ int main(void)
 		cmocka_unit_test(threshold_is_within_what_a_cell_can_count),
 		cmocka_unit_test(
 			smallest_share_of_the_smallest_rate_is_a_limit),
+		cmocka_unit_test(share_over_the_rate_leaves_a_fifth),
 		cmocka_unit_test(gso_packets_take_five_ms_at_most),
 	};
 

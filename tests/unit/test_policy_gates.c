@@ -26,30 +26,6 @@ static void assert_accepted(const struct natra_policy *p)
 	assert_int_equal(policy_check(p, error, sizeof(error)), 0);
 }
 
-/* The ceiling is that of each direction, and the burst is what it carries in 0.5 s. */
-static void ceiling_of_mice_is_the_rate_or_what_is_asked_for(void **state)
-{
-	struct natra_policy p = policy_of(10000000, 80000000);
-	struct natra_limits in, out;
-
-	(void)state;
-	p.fast_pass = NATRA_FAST_PASS_GUARDED;
-	p.ingress_burst_bits = 1;
-	in = policy_limits(&p, LEG_INGRESS, false);
-	out = policy_limits(&p, LEG_EGRESS, true);
-	assert_int_equal(natra_cost_ns(&in.mice, 1, 0), 800);
-	assert_int_equal(natra_cost_ns(&out.mice, 1, 0), 100);
-	assert_int_equal(in.mice.burst_ns, 500 * MS);
-	assert_int_equal(out.mice.burst_ns, 500 * MS);
-	p.fast_pass_guard_bits_per_sec = 1000000;
-	in = policy_limits(&p, LEG_INGRESS, false);
-	out = policy_limits(&p, LEG_EGRESS, true);
-	assert_int_equal(natra_cost_ns(&in.mice, 1, 0), 8000);
-	assert_memory_equal(&in.mice, &out.mice, sizeof(in.mice));
-	p.fast_pass_guard_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC + 1;
-	assert_refused(&p, "fast_pass_guard_bits_per_sec", "1000000000000001");
-}
-
 /* A packet costs what a byte costs of a rate of 8 times as many bits. */
 static void packets_and_connections_have_limits(void **state)
 {
@@ -106,8 +82,6 @@ static void members_need_no_rate(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			ceiling_of_mice_is_the_rate_or_what_is_asked_for),
 		cmocka_unit_test(packets_and_connections_have_limits),
 		cmocka_unit_test(members_need_no_rate),
 	};

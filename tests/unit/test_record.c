@@ -22,7 +22,6 @@ static struct natra_policy full_policy(void)
 	p.attach_mode = NATRA_MODE_CLSACT_HOSTSIDE;
 	p.edt_pacing = NATRA_EDT_ON;
 	p.sli = NATRA_SLI_ON;
-	p.fast_pass_guard_bits_per_sec = 10;
 	p.unshaped_subnets_len = 9;
 	memcpy(p.group, "team", 5);
 	p.group_is_automatic = 1;

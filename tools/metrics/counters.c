@@ -39,7 +39,6 @@ void add_stats(struct natra_direction_stats *sum,
 
 		add_count(to, verdict_count(stats, i));
 	}
-	add_count(&sum->guarded, &stats->guarded);
 	add_count(&sum->over_packets, &stats->over_packets);
 	add_count(&sum->over_connections, &stats->over_connections);
 	sum->delay_ns_sum += stats->delay_ns_sum;
@@ -55,7 +54,6 @@ void subtract_stats(struct natra_direction_stats *sum,
 
 		subtract_count(from, verdict_count(stats, i));
 	}
-	subtract_count(&sum->guarded, &stats->guarded);
 	subtract_count(&sum->over_packets, &stats->over_packets);
 	subtract_count(&sum->over_connections, &stats->over_connections);
 	sum->delay_ns_sum -= stats->delay_ns_sum;

@@ -156,7 +156,7 @@ static void write_backstop_packets(const struct writer *w,
 /* Writes a counter of packets that only some attachments can have. Where `is_there` is
  * false and nothing was counted there are no series. */
 static void write_part(const struct writer *w, const struct row *row,
-		       size_t offset, bool is_bytes, bool is_there)
+		       size_t offset, bool is_there)
 {
 	for (int i = 0; i < NATRA_DIRECTION_MAX; i++) {
 		const struct row_direction *d = &row->directions[i];
@@ -166,18 +166,8 @@ static void write_part(const struct writer *w, const struct row *row,
 			labels_of(row, direction_names[i], NULL);
 
 		if (d->is_there && (is_there || count->packets))
-			exposition_count(w->e, labels.list,
-					 is_bytes ? count->bytes
-						  : count->packets);
+			exposition_count(w->e, labels.list, count->packets);
 	}
-}
-
-static void write_guarded(const struct writer *w, const struct row *row)
-{
-	write_part(w, row, offsetof(struct natra_direction_stats, guarded),
-		   true,
-		   row->info && row->info->effective.fast_pass ==
-					NATRA_FAST_PASS_GUARDED);
 }
 
 static void write_over_packets(const struct writer *w, const struct row *row)
@@ -185,7 +175,6 @@ static void write_over_packets(const struct writer *w, const struct row *row)
 	const struct natra_policy *p = row->info ? &row->info->effective : NULL;
 
 	write_part(w, row, offsetof(struct natra_direction_stats, over_packets),
-		   false,
 		   p && (p->ingress_packet_rate_per_sec ||
 			 p->egress_packet_rate_per_sec));
 }
@@ -197,7 +186,6 @@ static void write_over_connections(const struct writer *w,
 
 	write_part(w, row,
 		   offsetof(struct natra_direction_stats, over_connections),
-		   false,
 		   p && (p->ingress_connection_rate_per_sec ||
 			 p->egress_connection_rate_per_sec));
 }
@@ -418,9 +406,6 @@ static const struct {
 	{{"natra_backstop_packets", METRIC_COUNTER, NULL,
 	  "Packets that the backstop behind ingress pacing saw, which ingress has too."},
 	 write_backstop_packets},
-	{{"natra_guarded_bytes", METRIC_COUNTER, "bytes",
-	  "Bytes of small flows over their ceiling, each of which has a verdict too."},
-	 write_guarded},
 	{{"natra_over_packets", METRIC_COUNTER, NULL,
 	  "Packets over the limit of packets, which are in dropped_rate too."},
 	 write_over_packets},

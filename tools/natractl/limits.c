@@ -133,15 +133,18 @@ static int refuse_value(const struct opts *opts, enum opt_id id, int r)
 				 "1 to 2^63 - 1 bytes"},
 		[POLICY_COUNT] = {"number", "500, 10k", "1 to 10^9"},
 		[POLICY_TIME] = {"time", "50ms, 2s", "1ns to 9s"},
-		[POLICY_PERCENT] = {"percentage", "50, 80", "1 to 100"},
+		[POLICY_PERCENT] = {"percentage", "50, 80", "1 to 1000"},
 		[POLICY_NUMBER] = {"number", "1, 10", "1 to 64"},
 	};
 	const char *name = opts_name(id), *value = opts->value[id];
-	enum policy_unit unit = opts_field(id)->unit;
+	const struct policy_field *field = opts_field(id);
+	enum policy_unit unit = field->unit;
 
 	if (unit >= sizeof(quantities) / sizeof(quantities[0]))
-		return usage_error(name, value, "is not one of %s",
-				   opts_metavar(id));
+		return usage_error(name, value,
+				   field->old_words ? "is not one of %s (%s)"
+						    : "is not one of %s",
+				   opts_metavar(id), field->old_words);
 	if (r == -ERANGE)
 		return usage_error(name, value, "is outside %s",
 				   quantities[unit].range);

@@ -172,7 +172,6 @@ between(const struct natra_direction_stats *before,
 	const struct natra_direction_stats *now)
 {
 	struct natra_direction_stats delta = {
-		.guarded = count_between(&before->guarded, &now->guarded),
 		.over_packets = count_between(&before->over_packets,
 					      &now->over_packets),
 		.over_connections = count_between(&before->over_connections,
@@ -329,7 +328,6 @@ static void print_direction(const char *name,
 	print_count("offered", offered(stats));
 	for (size_t i = 0; i < counters_len; i++)
 		print_count(counters[i].name, *counter(stats, i));
-	print_some("of which guarded", stats->guarded);
 	print_some("over packets/s", stats->over_packets);
 	print_some("over connects/s", stats->over_connections);
 	printf("    %-16s %14s\n", "mean delay",
@@ -470,7 +468,6 @@ static cJSON *add_direction(cJSON *parent, const char *name,
 	add_count(o, "offered", offered(stats));
 	for (size_t i = 0; i < counters_len; i++)
 		add_count(o, counters[i].name, *counter(stats, i));
-	add_count(o, "guarded", stats->guarded);
 	add_count(o, "over_packets", stats->over_packets);
 	add_count(o, "over_connections", stats->over_connections);
 	json_add_u64(o, "delay_ns_sum", stats->delay_ns_sum);

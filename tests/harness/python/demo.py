@@ -75,8 +75,8 @@ def main():
                 measure(r, url, Upstream(r.pod, burst_bits=BURST_BITS), seconds)[0])
         got, show = measure(r, url, Natra(r.pod), seconds)
         row("after: natra", "streams", got)
-        row("after: natra, charged", "everything",
-            measure(r, url, Natra(r.pod, "--fast-pass", "charged"), seconds)[0])
+        row("after: natra, strict", "everything",
+            measure(r, url, Natra(r.pod, "--fast-pass", "strict"), seconds)[0])
         print(f"\nnatra: mode {show['mode']}, egress "
               f"{'paced by fq' if show['edt_active'] else 'policed'}"
               f" ({show['reason']}).")

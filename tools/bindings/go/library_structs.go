@@ -39,7 +39,6 @@ func (m *memory) policy(p *Policy) (c C.struct_natra_policy) {
 	c.pace_limit_ns = C.uint64_t(p.PaceLimit)
 	c.fast_pass_share_percent = C.uint32_t(p.FastPassSharePercent)
 	c.fast_pass = C.enum_natra_fast_pass(p.FastPass)
-	c.fast_pass_guard_bits_per_sec = C.uint64_t(p.FastPassGuardBitsPerSec)
 	c.ingress_packet_rate_per_sec = C.uint64_t(p.IngressPacketRatePerSec)
 	c.egress_packet_rate_per_sec = C.uint64_t(p.EgressPacketRatePerSec)
 	c.ingress_connection_rate_per_sec = C.uint64_t(p.IngressConnectionRatePerSec)
@@ -159,7 +158,6 @@ func policyOf(c *C.struct_natra_policy) Policy {
 		PaceLimit:                   time.Duration(c.pace_limit_ns),
 		FastPassSharePercent:        uint32(c.fast_pass_share_percent),
 		FastPass:                    FastPass(c.fast_pass),
-		FastPassGuardBitsPerSec:     uint64(c.fast_pass_guard_bits_per_sec),
 		IngressPacketRatePerSec:     uint64(c.ingress_packet_rate_per_sec),
 		EgressPacketRatePerSec:      uint64(c.egress_packet_rate_per_sec),
 		IngressConnectionRatePerSec: uint64(c.ingress_connection_rate_per_sec),
@@ -290,7 +288,6 @@ func directionOf(c *C.struct_natra_direction_stats) DirectionStats {
 		DroppedHorizon:   countOf(c.dropped_horizon),
 		Unlimited:        countOf(c.unlimited),
 		Other:            countOf(c.other),
-		Guarded:          countOf(c.guarded),
 		OverPackets:      countOf(c.over_packets),
 		OverConnections:  countOf(c.over_connections),
 		DelaySum:         time.Duration(c.delay_ns_sum),

@@ -45,7 +45,7 @@ func full() natra.Policy {
 		IngressBurstBits: 70001, EgressBurstBits: 1<<53 + 1,
 		HeavyHitterThresholdBytes: 90001, Horizon: 3 * time.Second,
 		PaceLimit: 20 * time.Millisecond, FastPassSharePercent: 51,
-		FastPass: natra.FastPassGuarded, FastPassGuardBitsPerSec: 3e6,
+		FastPass: natra.FastPassStrict,
 		IngressPacketRatePerSec: 10001, EgressPacketRatePerSec: 10002,
 		IngressConnectionRatePerSec: 10003, EgressConnectionRatePerSec: 10004,
 		Group: "all", GroupIsAutomatic: true, GroupWeight: 3, GroupFloorBitsPerSec: 1e6,
@@ -104,7 +104,7 @@ func TestWords(t *testing.T) {
 	p := newPod(t)
 	n := backends()[0].open(t)
 	for _, change := range []func(*natra.Policy){
-		func(p *natra.Policy) { p.FastPass = natra.FastPassCharged },
+		func(p *natra.Policy) { p.FastPass = natra.FastPassStrict },
 		func(p *natra.Policy) { p.FastPass = natra.FastPassOff },
 		func(p *natra.Policy) { p.EDTPacing = natra.EDTAuto },
 		func(p *natra.Policy) { p.AttachMode = natra.ModeTCXPodside },

@@ -36,7 +36,7 @@ var policies = []struct {
 		func(p *natra.Policy) { p.IngressRateBitsPerSec = math.MaxUint64 }},
 	{"negative horizon", "horizon_ns: 18446744073709551615 is over 9000000000",
 		func(p *natra.Policy) { p.Horizon = -1 }},
-	{"highest share", "fast_pass_share_percent: 4294967295 is over 100",
+	{"highest share", "fast_pass_share_percent: 4294967295 is over 1000",
 		func(p *natra.Policy) { p.FastPassSharePercent = math.MaxUint32 }},
 	{"group", "group: longer than 127 bytes",
 		func(p *natra.Policy) { p.Group = strings.Repeat("g", 128) }},

@@ -71,11 +71,9 @@ type Policy struct {
 	Horizon time.Duration `json:"horizon_ns"`
 	// PaceLimit is the longest delay with IngressModePace, and of what is forwarded.
 	PaceLimit time.Duration `json:"pace_limit_ns"`
-	// FastPassSharePercent is for FastPassCharged, and FastPassGuardBitsPerSec for
-	// FastPassGuarded.
-	FastPassSharePercent    uint32   `json:"fast_pass_share_percent"`
-	FastPass                FastPass `json:"fast_pass"`
-	FastPassGuardBitsPerSec uint64   `json:"fast_pass_guard_bits_per_sec"`
+	// FastPassSharePercent is for FastPassStrict.
+	FastPassSharePercent uint32   `json:"fast_pass_share_percent"`
+	FastPass             FastPass `json:"fast_pass"`
 	// Packets and new TCP connections in a second; those of 0.1 s may pass at once.
 	IngressPacketRatePerSec     uint64 `json:"ingress_packet_rate_per_sec"`
 	EgressPacketRatePerSec      uint64 `json:"egress_packet_rate_per_sec"`
@@ -286,7 +284,6 @@ type DirectionStats struct {
 
 	// These are in one of the others as well.
 
-	Guarded         Count `json:"guarded"`
 	OverPackets     Count `json:"over_packets"`
 	OverConnections Count `json:"over_connections"`
 

@@ -31,10 +31,9 @@ type FastPass uint32
 
 // Flows over the threshold always share the rate.
 const (
-	FastPassFree    FastPass = iota // pass at once, not charged
-	FastPassCharged                 // pass first, charged: a strict cap
-	FastPassOff                     // every flow is treated as heavy
-	FastPassGuarded                 // pass at once up to a ceiling for all of them
+	FastPassFree   FastPass = iota // pass at once, not charged
+	FastPassStrict                 // pass first, charged: a strict cap
+	FastPassOff                    // every flow is treated as heavy
 )
 
 // IngressMode is the way in which ingress is held to its rate.
@@ -117,7 +116,7 @@ var (
 	modeWords = []string{"auto", "tcx-podside", "clsact-podside", "tcx-hostside",
 		"clsact-hostside"}
 	edtWords         = []string{"auto", "on", "off"}
-	fastPassWords    = []string{"free", "charged", "off", "guarded"}
+	fastPassWords    = []string{"free", "strict", "off"}
 	ingressModeWords = []string{"police", "pace"}
 	sliWords         = []string{"off", "on"}
 	directionWords   = []string{"ingress", "egress", "-"}

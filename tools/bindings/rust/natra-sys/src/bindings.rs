@@ -64,10 +64,9 @@ pub const NATRA_EDT_OFF: natra_edt = 2;
 pub const NATRA_EDT_MAX: natra_edt = 3;
 pub type natra_edt = ::std::os::raw::c_uint;
 pub const NATRA_FAST_PASS_FREE: natra_fast_pass = 0;
-pub const NATRA_FAST_PASS_CHARGED: natra_fast_pass = 1;
+pub const NATRA_FAST_PASS_STRICT: natra_fast_pass = 1;
 pub const NATRA_FAST_PASS_OFF: natra_fast_pass = 2;
-pub const NATRA_FAST_PASS_GUARDED: natra_fast_pass = 3;
-pub const NATRA_FAST_PASS_MAX: natra_fast_pass = 4;
+pub const NATRA_FAST_PASS_MAX: natra_fast_pass = 3;
 pub type natra_fast_pass = ::std::os::raw::c_uint;
 pub const NATRA_INGRESS_MODE_POLICE: natra_ingress_mode = 0;
 pub const NATRA_INGRESS_MODE_PACE: natra_ingress_mode = 1;
@@ -170,7 +169,6 @@ pub struct natra_policy {
     pub pace_limit_ns: u64,
     pub fast_pass_share_percent: u32,
     pub fast_pass: natra_fast_pass,
-    pub fast_pass_guard_bits_per_sec: u64,
     pub ingress_packet_rate_per_sec: u64,
     pub egress_packet_rate_per_sec: u64,
     pub ingress_connection_rate_per_sec: u64,
@@ -297,14 +295,13 @@ pub struct natra_direction_stats {
     pub dropped_rate: natra_count,
     pub dropped_horizon: natra_count,
     pub unlimited: natra_count,
-    pub guarded: natra_count,
     pub over_packets: natra_count,
     pub over_connections: natra_count,
     pub other: natra_count,
     pub delay_ns_sum: u64,
     pub events_reported: u64,
     pub events_suppressed: u64,
-    pub room: [u64; 15usize],
+    pub room: [u64; 17usize],
 }
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]

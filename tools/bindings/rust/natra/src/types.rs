@@ -237,10 +237,8 @@ policy! {
     horizon_ns: u64,
     /// Longest delay into the pod with [`IngressMode::Pace`].
     pace_limit_ns: u64,
-    /// Of small flows with [`FastPass::Charged`], in percent.
+    /// Of small flows with [`FastPass::Strict`], in percent.
     fast_pass_share_percent: u32,
-    /// Of small flows with [`FastPass::Guarded`].
-    fast_pass_guard_bits_per_sec: u64,
     /// For small flows, too.
     ingress_packet_rate_per_sec: u64,
     /// For small flows, too.

@@ -113,11 +113,9 @@ words! {
     FastPass, natra_fast_pass, natra_fast_pass_name,
     Free = NATRA_FAST_PASS_FREE,
     /// They pass first and are charged: a strict cap.
-    Charged = NATRA_FAST_PASS_CHARGED,
+    Strict = NATRA_FAST_PASS_STRICT,
     /// Every flow is treated as heavy.
     Off = NATRA_FAST_PASS_OFF,
-    /// They pass at once, up to a ceiling for all of them.
-    Guarded = NATRA_FAST_PASS_GUARDED,
 }
 
 words! {

@@ -124,7 +124,7 @@ fn words_are_those_of_the_command_line() {
         assert_eq!(word.parse::<Mode>().unwrap().to_string(), word);
     }
     assert_eq!("off".parse::<Edt>().unwrap(), Edt::Off);
-    assert_eq!("guarded".parse::<FastPass>().unwrap(), FastPass::Guarded);
+    assert_eq!("strict".parse::<FastPass>().unwrap(), FastPass::Strict);
     assert_eq!("pace".parse::<IngressMode>().unwrap(), IngressMode::Pace);
     assert_eq!("on".parse::<Sli>().unwrap(), Sli::On);
     assert_eq!(

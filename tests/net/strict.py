@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Checks that with --fast-pass charged the cap holds for mice and elephants together.
+"""Checks that with --fast-pass strict the cap holds for mice and elephants together.
 
 A client opens connections on a clock, whatever becomes of the earlier ones, so that the
 mice out of the pod are multiples of the 10M cap. An elephant runs beside them in each
@@ -111,7 +111,7 @@ def main(rep, a):
         size = request_size(r)
         rep.shown("wire bytes out of the pod per request",
                   f"{size:.0f}")
-        options = ["--fast-pass", "charged"]
+        options = ["--fast-pass", "strict"]
         options += ["--attach-mode", a.mode] if a.mode else []
         lim = limiter(a.limiter, r.pod, *options)
         for m in map(float, a.multiples.split(",")):

@@ -29,6 +29,7 @@ static int load(enum stub_kind kind, enum natra_pass pass)
 	/* A byte takes 1000 ns, and the burst is 1 s. */
 	limits.rate = policy_rate(8000000, 1000000);
 	limits.mice = policy_rate(4000000, 1);
+	limits.mice_mult = limits.rate.mult;
 	limits.reserve_ns = TH_SECOND / 4;
 	limits.unfelt_delay_ns = TH_SECOND;
 	limits.fair_shift = 29; /* a bound of 1.6 s */
@@ -41,13 +42,13 @@ static int load(enum stub_kind kind, enum natra_pass pass)
 static int load_police(void **state)
 {
 	(void)state;
-	return load(STUB_RX, NATRA_PASS_CHARGED);
+	return load(STUB_RX, NATRA_PASS_STRICT);
 }
 
 static int load_edt(void **state)
 {
 	(void)state;
-	return load(STUB_EDT, NATRA_PASS_CHARGED);
+	return load(STUB_EDT, NATRA_PASS_STRICT);
 }
 
 static int load_edt_free(void **state)
@@ -172,6 +173,37 @@ static void mice_are_charged_over_either_protocol(void **state)
 		assert_in_range(mice, from + (SMALL - 1) * 2 * TH_NS_PER_BYTE,
 				r.after_ns + SMALL * 2 * TH_NS_PER_BYTE);
 	}
+}
+
+/* Where their share is a ceiling over the rate, a part of what they take of it is charged to
+ * all packets, also when they wait for it. What they take of the rest is charged in full. */
+static void a_ceiling_is_charged_in_part(void **state)
+{
+	const uint64_t cost = SMALL * TH_NS_PER_BYTE / 4;
+	uint64_t tat = th_now() + FAR, mice = th_now() + 3 * TH_SECOND / 4;
+	struct th_result r;
+
+	(void)state;
+	limits.mice_mult = limits.rate.mult / 4;
+	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
+	(void)send(make4, 110, SMALL); /* It settles what the buckets owe. */
+	th_set_tat(&run, tat);
+	th_set_mice_tat(&run, 0);
+	r = send(make4, 111, SMALL);
+	is_free_to_go(&r);
+	assert_int_equal(th_tat(&run), tat + cost);
+	th_set_mice_tat(&run, mice);
+	r = send(make4, 112, SMALL);
+	if (r.counter == NATRA_COUNT_PACED)
+		assert_int_equal(th_tat(&run), tat + 2 * cost);
+	else
+		is_dropped(&r, NATRA_COUNT_DROPPED_RATE);
+	tat = th_now() - TH_SECOND / 2;
+	th_set_tat(&run, tat);
+	th_set_mice_tat(&run, th_now() + FAR);
+	r = send(make4, 113, SMALL);
+	is_free_to_go(&r);
+	assert_int_equal(th_tat(&run), tat + 4 * cost);
 }
 
 static void mice_over_their_share_are_dropped_beside_elephants(void **state)
@@ -421,6 +453,8 @@ int main(void)
 #define EDT(name)    CASE("edt_", name, load_edt)
 	const struct CMUnitTest tests[] = {
 		POLICE(mice_are_charged_over_either_protocol),
+		POLICE(a_ceiling_is_charged_in_part),
+		EDT(a_ceiling_is_charged_in_part),
 		POLICE(mice_over_their_share_are_dropped_beside_elephants),
 		POLICE(mice_over_their_share_are_charged_in_full),
 		POLICE(tiny_is_up_to_128_bytes),
