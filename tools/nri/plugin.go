@@ -51,10 +51,11 @@ type plugin struct {
 	isConfigured bool
 	refused      error
 	timeout      time.Duration
-	// links returns the interfaces of a network namespace, and results is libcni's
-	// directory.
-	links   func(netns string) ([]link, error)
-	results string
+	// links returns the interfaces of a network namespace, kindOnNode the kind of one on the
+	// node, and results is libcni's directory.
+	links      func(netns string) ([]link, error)
+	kindOnNode func(name string) string
+	results    string
 
 	mu sync.Mutex
 	// present has the attachments' ids of the pods that have started and not stopped, and
@@ -63,7 +64,7 @@ type plugin struct {
 }
 
 func newPlugin(n *natra.Handle, log *slog.Logger) *plugin {
-	return &plugin{n: n, log: log, timeout: time.Second, links: linksOf, results: resultsDir,
+	return &plugin{n: n, log: log, timeout: time.Second, links: linksOf, kindOnNode: kindOf, results: resultsDir,
 		present: map[string]context.CancelFunc{}}
 }
 

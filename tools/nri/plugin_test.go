@@ -56,6 +56,9 @@ func newRig(t *testing.T, cases ...string) *rig {
 	}
 	r.plugin = newPlugin(n, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	r.results = dir
+	r.kindOnNode = func(name string) string {
+		return map[string]string{"veth1": "veth", "veth2": "veth", "br0": "bridge"}[name]
+	}
 	r.links = func(string) ([]link, error) { return []link{{name: standard, kind: "veth"}}, nil }
 	return r
 }
@@ -271,42 +274,55 @@ func TestOlderNatractl(t *testing.T) {
 // says, and not the one that has the address by now.
 func TestInterfaceOfRunningPod(t *testing.T) {
 	const address = "10.0.0.7"
-	at := func(kind, name string, addresses ...net.IP) link { return link{name, kind, false, addresses} }
+	at := func(kind, name string, addresses ...net.IP) link {
+		return link{name: name, kind: kind, addresses: addresses}
+	}
+	node := func(kind, name string, addresses ...net.IP) link {
+		l := at(kind, name, addresses...)
+		l.leaves, l.device, l.mac = kind != "", kind == "", net.HardwareAddr{2, 0, 0, 0, 0, 7}
+		return l
+	}
+	const net1 = `{"containerId": "1", "ifName": "net1", "result": {"interfaces": [{"name": "net1",
+		"mac": "02:00:00:00:00:07", "sandbox": "/"}]}}`
 	own := net.ParseIP(address)
 	for what, c := range map[string]struct {
 		links      []link
 		hosts      string // of libcni's result
 		mayHaveRun bool
 		want, says string
+		results    []string // of other networks
 	}{
-		"not run yet":         {[]link{at("dummy", "decoy", own), at("veth", "eth0")}, "veth1", false, "decoy", ""},
-		"address has moved":   {[]link{at("dummy", "decoy", own), at("veth", "eth0")}, "veth1", true, "eth0", ""},
-		"renamed, two lead":   {[]link{at("veth", "eth0", own), at("veth", "wan0")}, "veth2", true, "wan0", ""},
-		"has moved away":      {[]link{at("dummy", "eth0", own)}, "veth1", true, "", "other end of \"veth1\""},
-		"no result":           {[]link{at("dummy", "eth0"), at("veth", "wan0", own)}, "", true, "wan0", ""},
-		"no result, a decoy":  {[]link{at("dummy", "eth0", own), at("veth", "wan0")}, "", true, "", "may not be its own"},
-		"no result, two lead": {[]link{at("veth", "eth0", own), at("veth", "wan0")}, "", true, "", "may not be its own"},
-		"no pair":             {[]link{{"eth0", "macvlan", true, []net.IP{own}}}, "", true, "eth0", ""},
-		"a device":            {[]link{at("", "eth0", own)}, "", true, "eth0", ""},
-		"above the pod's own": {[]link{at("", "wan0"), at("macvlan", "eth0", own)}, "", true, "", "may not be its own"},
-		"a tunnel":            {[]link{at("", "wan0"), at("vxlan", "eth0", own)}, "", true, "", "may not be its own"},
-		"loopback":            {[]link{at("", "wan0"), at("", "lo", own)}, "", true, "", "may not be its own"},
-		"a pair of the pod's": {[]link{at("veth", "inner", own)}, "", true, "", "may not be its own"},
+		"not run yet":         {[]link{at("dummy", "decoy", own), at("veth", "eth0")}, "veth1", false, "decoy", "", nil},
+		"address has moved":   {[]link{at("dummy", "decoy", own), at("veth", "eth0")}, "veth1", true, "eth0", "", nil},
+		"renamed, two lead":   {[]link{at("veth", "eth0", own), at("veth", "wan0")}, "veth2", true, "wan0", "", nil},
+		"has moved away":      {[]link{at("dummy", "eth0", own)}, "veth1", true, "", "other end of \"veth1\"", nil},
+		"no result":           {[]link{at("dummy", "eth0"), at("veth", "wan0", own)}, "", true, "wan0", "", nil},
+		"no end on the node":  {[]link{at("dummy", "eth0"), at("veth", "wan0", own)}, "br0", true, "wan0", "", nil},
+		"no result, a decoy":  {[]link{at("dummy", "eth0", own), at("veth", "wan0")}, "", true, "", "may not be its own", nil},
+		"no result, two lead": {[]link{at("veth", "eth0", own), at("veth", "wan0")}, "", true, "", "may not be its own", nil},
+		"no pair":             {[]link{node("macvlan", "eth0", own)}, "", true, "eth0", "", nil},
+		"no pair, two lead":   {[]link{node("macvlan", "eth0", own), node("macvlan", "net1")}, "", true, "", "[eth0 net1]", nil},
+		"beside a veth":       {[]link{node("macvlan", "eth0", own), at("veth", "wan0")}, "", true, "", "[eth0 wan0]", nil},
+		"Multus":              {[]link{node("macvlan", "eth0", own), node("macvlan", "net1")}, "", true, "eth0", "", []string{net1}},
+		"Multus, another MAC": {[]link{node("macvlan", "eth0", own), {name: "net1", kind: "vlan", leaves: true}}, "", true, "", "[eth0 net1]", []string{net1}},
+		"a device":            {[]link{node("", "eth0", own)}, "", true, "eth0", "", nil},
+		"no device":           {[]link{at("", "eth0", own)}, "", true, "", "may not be its own", nil},
+		"above the pod's own": {[]link{node("", "wan0"), at("macvlan", "eth0", own)}, "", true, "", "may not be its own", nil},
+		"a tunnel":            {[]link{node("", "wan0"), at("vxlan", "eth0", own)}, "", true, "", "may not be its own", nil},
+		"loopback":            {[]link{node("", "wan0"), at("", "lo", own)}, "", true, "", "may not be its own", nil},
+		"a pair of the pod's": {[]link{at("veth", "inner", own)}, "", true, "", "may not be its own", nil},
 	} {
 		r := newRig(t, `*'"find_leftovers"'*'"inner"'*) echo '{"errno": 0, "result": {"host_ifname": ""}}';;`,
 			`*'"find_leftovers"'*'"wan0"'*) echo '{"errno": 0, "result": {"host_ifname": "veth2"}}';;`)
-		r.links = func(netns string) ([]link, error) {
-			if netns != r.netns {
-				return []link{at("veth", "veth1"), at("veth", "veth2")}, nil
-			}
-			return c.links, nil
-		}
+		r.links = func(string) ([]link, error) { return c.links, nil }
 		pod := r.pod("10M")
 		pod.Ips = []string{address}
 		if c.hosts != "" {
-			text := `{"containerId": "1", "result": {"interfaces": [{"name": "` + c.hosts +
-				`"}, {"name": "eth0", "sandbox": "` + r.netns + `"}]}}`
-			if err := os.WriteFile(r.results+"/net-1-eth0", []byte(text), 0o600); err != nil {
+			c.results = append(c.results, `{"containerId": "1", "ifName": "eth0", "result": {"interfaces": [
+				{"name": "`+c.hosts+`"}, {"name": "eth0", "sandbox": "/"}]}}`)
+		}
+		for i, text := range c.results {
+			if err := os.WriteFile(fmt.Sprintf("%s/net-1-%d", r.results, i), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -333,14 +349,14 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
-// The interfaces of another namespace are looked at, one above an interface of this one is told
-// from others, and the process stays in its own namespace.
-func TestLinksOfPod(t *testing.T) {
+// ownNetns returns a network namespace in which prepare has run.
+func ownNetns(t *testing.T, prepare func() error) string {
+	t.Helper()
 	made := make(chan *os.File)
 	go func() {
 		defer close(made)
 		runtime.LockOSThread()
-		if unix.Unshare(unix.CLONE_NEWNET) == nil {
+		if unix.Unshare(unix.CLONE_NEWNET) == nil && prepare() == nil {
 			file, _ := os.Open("/proc/thread-self/ns/net")
 			made <- file
 		}
@@ -349,8 +365,14 @@ func TestLinksOfPod(t *testing.T) {
 	if netns == nil {
 		t.Skip("needs root")
 	}
-	defer netns.Close()
-	path := fmt.Sprintf("/proc/self/fd/%d", netns.Fd())
+	t.Cleanup(func() { netns.Close() })
+	return fmt.Sprintf("/proc/self/fd/%d", netns.Fd())
+}
+
+// The interfaces of another namespace are looked at, one above an interface of this one is told
+// from others, and the process stays in its own namespace.
+func TestLinksOfPod(t *testing.T) {
+	path := ownNetns(t, func() error { return nil })
 	before, _ := os.Readlink("/proc/self/ns/net")
 	for range 20 {
 		links, err := linksOf(path)
@@ -360,5 +382,29 @@ func TestLinksOfPod(t *testing.T) {
 	}
 	if after, _ := os.Readlink("/proc/self/ns/net"); after != before {
 		t.Errorf("%s has become %s", before, after)
+	}
+}
+
+// What a pod makes without bound is not read without bound, and addresses are read once for all
+// interfaces.
+func TestLinksOfPodWithMany(t *testing.T) {
+	add := func(number int) error {
+		peer := put(unix.IFLA_INFO_DATA, nil)
+		info := put(unix.IFLA_LINKINFO, append(put(unix.IFLA_INFO_KIND, []byte("veth")), peer...))
+		request := append(make([]byte, unix.SizeofIfInfomsg), info...)
+		for range number {
+			if err := ask(unix.RTM_NEWLINK, unix.NLM_F_CREATE|unix.NLM_F_EXCL|unix.NLM_F_ACK, request,
+				func([]byte) error { return nil }); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	links, err := linksOf(ownNetns(t, func() error { return add(200) }))
+	if err != nil || len(links) < 401 || links[1].kind != "veth" || links[1].mac == nil || links[1].device {
+		t.Errorf("%d links, %v", len(links), err)
+	}
+	if _, err = linksOf(ownNetns(t, func() error { return add(600) })); !errors.Is(err, syscall.E2BIG) {
+		t.Error(err)
 	}
 }
