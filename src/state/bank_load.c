@@ -305,6 +305,26 @@ struct loading {
 	const struct bank *bank; /* NULL: its maps are new */
 };
 
+/* libbpf takes a feature of the kernel for absent if no descriptor is left to try it, and makes
+ * a program of it that the kernel refuses as invalid. Beside what is loaded, a try takes one for
+ * BTF, one for a map and one for a program. */
+static int check_descriptors(void)
+{
+	int fds[3], r = 0;
+	size_t len = 0;
+
+	while (r == 0 && len < sizeof(fds) / sizeof(fds[0])) {
+		fds[len] = open("/", O_PATH | O_CLOEXEC);
+		if (fds[len] < 0)
+			r = -errno;
+		else
+			len++;
+	}
+	while (len > 0)
+		(void)close(fds[--len]);
+	return r;
+}
+
 /* Loads the program. If a map of connections or of tries is made, *b gets it. */
 static int load(struct natra *n, const struct loading *loading, struct bank *b,
 		struct natra_bpf **ret_skel, struct bpf_program **ret_program)
@@ -332,7 +352,9 @@ static int load(struct natra *n, const struct loading *loading, struct bank *b,
 		r = prepare_ring(n, skel, loading->ring_fd);
 	if (r < 0)
 		return r;
-	r = natra_bpf__load(skel);
+	r = check_descriptors();
+	if (r == 0)
+		r = natra_bpf__load(skel);
 	if (r < 0)
 		return fail_errno(n, r, "load program %s",
 				  bpf_program__name(*ret_program));

@@ -200,6 +200,15 @@ static uint64_t succeeded(struct installer *in)
 	return RECHECK_MS;
 }
 
+/* Also a process that could not be started, since that may pass at once. */
+static uint64_t next_try_ms(struct installer *in)
+{
+	in->retry_ms = in->retry_ms ? 2 * in->retry_ms : RETRY_MIN_MS;
+	if (in->retry_ms > RETRY_MAX_MS)
+		in->retry_ms = RETRY_MAX_MS;
+	return in->retry_ms;
+}
+
 static uint64_t failed(struct installer *in)
 {
 	const struct install_report *report = report_of(in);
@@ -215,10 +224,7 @@ static uint64_t failed(struct installer *in)
 	if (report->changes && in->is_complete && in->may_apply)
 		budget_take(&in->repairs, clock_ms());
 	health_fail(in->health, PART_INSTALL, level, "%s", report->error);
-	in->retry_ms = in->retry_ms ? 2 * in->retry_ms : RETRY_MIN_MS;
-	if (in->retry_ms > RETRY_MAX_MS)
-		in->retry_ms = RETRY_MAX_MS;
-	return in->retry_ms;
+	return next_try_ms(in);
 }
 
 /* `natractl uninstall` wins: the agent leaves the directories alone from then on. */
@@ -237,7 +243,7 @@ static void removed(void *arg)
 static void done(void *arg, enum work_end end)
 {
 	struct installer *in = arg;
-	uint64_t next_ms = RETRY_MAX_MS;
+	uint64_t next_ms;
 
 	in->last_end_ms = clock_ms();
 	dirwatch_resume(&in->watch);
@@ -245,12 +251,14 @@ static void done(void *arg, enum work_end end)
 		removed(in);
 		return;
 	}
-	if (end != WORK_DONE)
+	if (end != WORK_DONE) {
 		health_fail(in->health, PART_INSTALL, NATRA_LOG_ERROR,
 			    "looking at the directories %s",
 			    end == WORK_LATE ? "took too long" : "failed");
-	else
+		next_ms = next_try_ms(in);
+	} else {
 		next_ms = report_of(in)->r < 0 ? failed(in) : succeeded(in);
+	}
 	if (end == WORK_DONE && arm(in))
 		in->is_asked = true;
 	timer_set(&in->next,

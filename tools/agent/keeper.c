@@ -2,8 +2,9 @@
 #include "keeper.h"
 
 /* This is enough for hundreds of pods on a busy machine. */
-#define JOB_MAX_MS 120000
-#define RETRY_MS   10000
+#define JOB_MAX_MS   120000
+#define RETRY_MIN_MS 500
+#define RETRY_MAX_MS 10000
 
 static void run_programs(void *arg)
 {
@@ -97,12 +98,17 @@ static void pods_done(void *arg, enum work_end end)
 	const struct pods_report *report = k->pods.report;
 	bool is_seen = say_pods(k, end);
 	bool is_well = is_seen && k->programs_are_well;
-	uint64_t next_ms = is_well ? k->period_ms : RETRY_MS;
+	uint64_t next_ms = k->period_ms;
 
 	pinwatch_end(&k->pins,
 		     is_seen && !report->failed && !report->unreadable);
-	if (next_ms > k->period_ms)
-		next_ms = k->period_ms;
+	k->retry_ms = is_well       ? 0
+		      : k->retry_ms ? 2 * k->retry_ms
+				    : RETRY_MIN_MS;
+	if (k->retry_ms > RETRY_MAX_MS)
+		k->retry_ms = RETRY_MAX_MS;
+	if (k->retry_ms && k->retry_ms < next_ms)
+		next_ms = k->retry_ms;
 	/* If nothing was replaced, the same pods would take up the time again. */
 	if (is_well && report->later && report->replaced)
 		next_ms = 0;

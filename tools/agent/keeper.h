@@ -20,6 +20,7 @@ struct keeper {
 	struct pinwatch pins;
 	struct work programs, pods;
 	struct timer next;
+	uint64_t retry_ms;      /* 0: the last look did not fail */
 	bool programs_are_well; /* they were loaded at the last look */
 	bool is_asked; /* pods may have started without limits meanwhile */
 };
