@@ -388,6 +388,20 @@ struct natra_group {
 };
 
 /*
+ * What the interface had carried, and the programs had judged, when the two were last
+ * compared, and what came out for the time before: see carried.h. The slot of a leg has
+ * it, and programs leave it alone.
+ */
+struct natra_carried {
+	__u64 time_ns; /* CLOCK_BOOTTIME; 0: they were never compared */
+	__u64 bytes;   /* of the interface, in the leg's direction */
+	__u64 packets;
+	__u64 judged_bytes; /* of all classes, less what waited to be carried */
+	__u64 window_bytes; /* carried in the window that was last looked at */
+	__u64 window_missed_bytes; /* of these, what no program has seen */
+};
+
+/*
  * The part of an attachment's data that changes with every packet: an entry of
  * the map natra_states.
  *
@@ -417,7 +431,8 @@ struct natra_state {
 	__u64 connections_tat_ns;
 	struct natra_member member;
 	struct natra_fragmented fragmented[NATRA_FRAGMENTED];
-	__u64 reserved[8];
+	struct natra_carried carried;
+	__u64 reserved[2];
 	/* A sketch of who sends what the link depends on, see link_global(). */
 	__u32 link_senders[NATRA_ROWS * NATRA_LINK_WIDTH];
 	__u8 heavy[NATRA_ROWS * NATRA_HEAVY_WIDTH]; /* see natra_classify.h */

@@ -46,6 +46,9 @@ enum natra_code {
 	/** EBADE: in the place of the interface that has the limits is another one, as a
 	 *  process in the pod can arrange. The limits stay where they are. */
 	NATRA_CODE_OTHER_INTERFACE,
+	/** EBADE: all is there, but packets pass natra's program: see
+	 *  `ingress_bypassed_percent` of natra_info. */
+	NATRA_CODE_BYPASSED,
 	NATRA_CODE_MAX
 };
 
@@ -60,6 +63,7 @@ NATRA_API enum natra_code natra_error_code(const struct natra *n);
  *         NATRA_CODE_FIXED and NATRA_CODE_LIMITS_DIFFER the member of the policy, or
  *         "subnets" for either list, with
  *         NATRA_CODE_CLASSES_DIFFER the class, or "classes" if only their number differs,
+ *         with NATRA_CODE_BYPASSED the direction,
  *         with NATRA_CODE_ANNOTATION the annotation; else "". Owned by the handle. */
 NATRA_API const char *natra_error_about(const struct natra *n);
 

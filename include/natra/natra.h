@@ -285,7 +285,8 @@ NATRA_API int natra_detach(struct natra *n, const struct natra_target *target);
  * @param policy  NULL, or one to compare with: 0 is the default, and keeps what is fixed
  *                at attach; no list no subnets. The limits of its group are not compared.
  * @return 0 all is there; -ENOENT not attached; -ENODEV the interface is gone;
- *         -EBADE something differs or it is `unshaped`: natra_error() names the
+ *         -EBADE something differs, it is `unshaped`, or without a policy, packets pass
+ *         natra's programs (NATRA_CODE_BYPASSED): natra_error() names the
  *         setting or the class with both values, or what is missing, and
  *         natra_error_code() tells these apart, and natra_error_about() names the
  *         setting or the class; a difference from `policy` comes first;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include <natra/base.h>
+#include <natra/leftovers.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -319,6 +320,13 @@ struct natra_info {
 	/** The programs are of this library's build; else natra_upgrade replaces them. */
 	bool program_is_current;
 	bool other_abi; /**< another ABI's natra attached it: policies have rates only */
+	/** Percent of the bytes that the interface carried in the direction without natra's
+	 *  program seeing them: another owner's program, a redirect or a socket took them past
+	 *  it. 0: less than 5, or too little to say. They are of the last window of 10 s or
+	 *  more, or of the present one; natra_foreach_stats tells what natra_check,
+	 *  natra_query or natra_foreach_attachment last found. */
+	uint32_t ingress_bypassed_percent;
+	uint32_t egress_bypassed_percent;
 };
 
 /** Packets and the bytes that they take on the wire. */
@@ -513,7 +521,7 @@ struct natra_neighbour {
 	bool hook_is_ingress; /**< of the interface, not of the pod */
 	uint32_t position;    /**< 0 runs first; tcx runs before clsact */
 	uint32_t prog_id;
-	const char *prog_name; /**< "" if the kernel has none */
+	const char *prog_name; /**< or its filter's; "": no name */
 	uint32_t priority;     /**< clsact only */
 	uint32_t handle;       /**< clsact only */
 	bool is_ours;          /**< belongs to this attachment */
@@ -544,18 +552,6 @@ typedef int (*natra_group_fn)(void *arg, const struct natra_group_info *group);
  */
 typedef int (*natra_stats_fn)(void *arg, const struct natra_info *info,
 			      const struct natra_stats *stats);
-
-/** Objects that upstream's `bandwidth` plugin left on an interface's host side. */
-struct natra_leftovers {
-	size_t sz;
-	char host_ifname[16]; /**< "" if there is no host-side peer */
-	bool tbf; /**< a root qdisc that limits ingress: a tbf, or see `htb` */
-	bool ingress_redirect; /**< to `ifb_ifname`, by an ingress qdisc: limits egress */
-	/** "" also if that does not exist: the redirect then drops all that the pod sends. */
-	char ifb_ifname[16];
-	uint32_t waiting_ms; /**< in the longer queue; 0 if under 100 */
-	bool htb; /**< the root qdisc is the htb of the plugin's versions 1.5.0 and 1.5.1 */
-};
 
 /** The features of this kernel. */
 struct natra_features {

@@ -3,11 +3,19 @@
 #ifndef NATRA_API_INTERNAL_H
 #define NATRA_API_INTERNAL_H
 
+#include "attach/bypass.h"
 #include "state/pin.h"
 
 /* Fills in what the record of a generation says, or the prefix of a foreign one, which is
  * all but `interface_gone` and `program_is_current`. */
 void info_of(const struct pin_gen *gen, struct natra_info *ret_info);
+
+/* Fills in what passes the programs. */
+void info_set_bypass(struct natra_info *info, const struct bypass *bypass);
+
+/* Looks what passes the programs, and fills it in, or 0 if that cannot be told. */
+void read_bypass(struct natra *n, const struct pin_gen *gen,
+		 struct natra_info *info);
 
 /* Sets *ret_current to whether all programs of an attachment are this build's.
  * Those that do not exist any more are not current, nor are those of a foreign one. */

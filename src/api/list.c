@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/internal.h"
+#include "attach/attachment.h"
 #include "attach/check.h"
 #include "attach/identity.h"
 #include "state/pin_dir.h"
@@ -90,14 +91,29 @@ int read_attachments(struct attachments *all, struct netns_index **ret_index)
 	return look_up_all(all, *ret_index);
 }
 
-static int tell_of(struct natra *n, struct attachment *a,
-		   natra_attachment_fn fn, void *arg)
+/* It may have been detached since the list was made. */
+static void find_bypass(struct natra *n, struct netns_index *index,
+			struct natra_info *info)
+{
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	KEEP_ERROR_SCOPE(n);
+
+	n->netns_index = index;
+	if (attachment_find(n, info->id, &gen) == 0)
+		read_bypass(n, &gen, info);
+	n->netns_index = NULL;
+}
+
+static int tell_of(struct natra *n, struct netns_index *index,
+		   struct attachment *a, natra_attachment_fn fn, void *arg)
 {
 	if (a->lookup.exists < 0)
 		return fail_errno(n, a->lookup.exists,
 				  "look for interface '%s' of '%s'",
 				  a->info.ifname, a->info.id);
 	a->info.interface_gone = a->lookup.exists == 0;
+	if (!a->info.interface_gone && !a->info.unshaped)
+		find_bypass(n, index, &a->info);
 	return fn(arg, &a->info);
 }
 
@@ -113,7 +129,7 @@ int natra_foreach_attachment(struct natra *n, natra_attachment_fn fn, void *arg)
 		return refuse(n, -EINVAL, "fn: missing");
 	r = read_attachments(&all, &index);
 	for (size_t i = 0; i < all.len && r == 0; i++)
-		r = tell_of(n, &all.list[i], fn, arg);
+		r = tell_of(n, index, &all.list[i], fn, arg);
 	free(all.list);
 	return finish(n, r);
 }

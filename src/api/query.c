@@ -69,6 +69,25 @@ void info_of(const struct pin_gen *gen, struct natra_info *info)
 	info->pace_prog_id = m->leg[LEG_PACE].prog_id;
 }
 
+void info_set_bypass(struct natra_info *info, const struct bypass *bypass)
+{
+	info->ingress_bypassed_percent =
+		carried_percent(&bypass->share[NATRA_DIRECTION_INGRESS]);
+	info->egress_bypassed_percent =
+		carried_percent(&bypass->share[NATRA_DIRECTION_EGRESS]);
+}
+
+void read_bypass(struct natra *n, const struct pin_gen *gen,
+		 struct natra_info *info)
+{
+	struct bypass bypass = {0};
+	KEEP_ERROR_SCOPE(n);
+
+	if (gen->kind == RECORD_OWN && !gen->record.unshaped)
+		(void)bypass_look(n, gen, -1, &bypass);
+	info_set_bypass(info, &bypass);
+}
+
 int read_current(struct natra *n, const struct pin_gen *gen, bool *ret_current)
 {
 	bool all = gen->kind == RECORD_OWN && !gen->record.unshaped;
@@ -103,6 +122,8 @@ int natra_query(struct natra *n, const char *id, struct natra_info *ret_info)
 		return r;
 	info_of(&gen, &info);
 	info.interface_gone = r == 0;
+	if (r == 1)
+		read_bypass(n, &gen, &info);
 	r = read_current(n, &gen, &info.program_is_current);
 	if (r < 0)
 		return r;

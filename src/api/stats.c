@@ -217,6 +217,32 @@ int natra_foreach_class_stats(struct natra *n, const char *id,
 	return r == 0 ? finish(n, r) : r;
 }
 
+/* Fills in what passed the programs when somebody last looked. */
+static int recall_bypass(struct natra *n, struct views *views,
+			 const struct record *record, struct natra_info *info)
+{
+	bool has[NATRA_DIRECTION_MAX] = {false};
+	struct bypass bypass = {0};
+	int r = 0;
+
+	for (int i = 0; i < LEG_MAX && r == 0; i++) {
+		enum natra_direction to = bypass_direction(record, (enum leg)i);
+		struct carried_share share;
+		struct natra_carried carried;
+
+		if (to == NATRA_DIRECTION_MAX)
+			continue;
+		r = views_read_carried(n, views, &record->slot[i], &carried);
+		if (r < 0)
+			break;
+		share = carried_last(&carried);
+		bypass_add(&bypass.share[to], &share, !has[to]);
+		has[to] = true;
+	}
+	info_set_bypass(info, &bypass);
+	return r;
+}
+
 struct walk {
 	struct natra *n;
 	struct views views;
@@ -251,6 +277,8 @@ static int walk_id(void *arg, const char *path)
 		return 0;
 	}
 	info_of(&gen, &info);
+	if (has_stats)
+		(void)recall_bypass(walk->n, &walk->views, &gen.record, &info);
 	return walk->fn(walk->arg, &info, has_stats ? &stats : NULL);
 }
 

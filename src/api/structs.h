@@ -12,7 +12,7 @@
 	(offsetof(struct type, member) + sizeof(((struct type *)0)->member))
 #define FIRST_OPTS        FIRST_END(natra_open_opts, cancelled_arg)
 #define FIRST_TARGET      FIRST_END(natra_target, label)
-#define FIRST_INFO        FIRST_END(natra_info, program_is_current)
+#define FIRST_INFO        FIRST_END(natra_info, egress_bypassed_percent)
 #define FIRST_STATS       FIRST_END(natra_stats, egress_connects)
 #define FIRST_EVENT       FIRST_END(natra_event, class_name)
 #define FIRST_GROUP       FIRST_END(natra_group_info, egress_charged)

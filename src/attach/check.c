@@ -352,7 +352,7 @@ int check_exists(struct natra *n, const struct pin_gen *gen)
 
 struct entry {
 	struct natra_neighbour e;
-	char name[16];
+	char name[sizeof(((struct hook_program *)0)->label)];
 	char ifname[16];
 };
 
@@ -375,7 +375,9 @@ static int add_entry(void *arg, const struct hook_program *program)
 	if (!list)
 		return -ENOMEM;
 	entries->list = list;
-	(void)str_copy(entry.name, sizeof(entry.name), program->name);
+	/* Some loaders, such as that of AWS's agent, give their programs no name. */
+	(void)str_copy(entry.name, sizeof(entry.name),
+		       program->name[0] ? program->name : program->label);
 	entry.e.prog_id = program->prog_id;
 	entry.e.priority = program->priority;
 	entry.e.handle = program->handle;

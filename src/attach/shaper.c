@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "attach/bypass.h"
 #include "attach/check.h"
 #include "attach/classes.h"
 #include "attach/gso.h"
@@ -487,9 +488,11 @@ int shaper_attach(struct natra *n, const struct pin_dir *dir,
 		return r;
 	if (exists && can_keep(n, &before, order)) {
 		r = keep(n, &before, order);
-		if (r == 0)
-			*ret_gen = TAKE_GEN(before);
-		return r;
+		if (r < 0)
+			return r;
+		bypass_begin(n, &before, order->scene.pod_fd);
+		*ret_gen = TAKE_GEN(before);
+		return 0;
 	}
 
 	r = try_modes(n, dir, order, exists ? &before : NULL, &gen);
@@ -510,6 +513,7 @@ int shaper_attach(struct natra *n, const struct pin_dir *dir,
 		log_line(n, NATRA_LOG_ERROR, "%s: the replaced state stays: %s",
 			 order->id, last_error(n));
 	groups_left(n, &before.record, gen.record.group_number);
+	bypass_begin(n, &gen, order->scene.pod_fd);
 	*ret_gen = TAKE_GEN(gen);
 	return 0;
 }

@@ -16,7 +16,7 @@ struct natra {
 	bool enters_no_group; /* while natra_preload runs */
 	natra_cancelled_fn cancelled_fn;
 	void *cancelled_arg;
-	struct netns_index *netns_index; /* set during natra_gc only */
+	struct netns_index *netns_index; /* set during a visit of several */
 	char error[HANDLE_ERROR_MAX];
 	enum natra_code code;         /* of the error */
 	char about[HANDLE_ABOUT_MAX]; /* what the error is about; "": no name */

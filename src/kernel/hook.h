@@ -18,6 +18,8 @@ struct hook {
 struct hook_program {
 	uint32_t prog_id; /* 0: not BPF */
 	char name[16];    /* the program's, or the filter's kind */
+	/* What the filter is called by the one who made it, or "". */
+	char label[32];
 	uint32_t priority;
 	uint32_t handle;
 };

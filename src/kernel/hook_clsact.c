@@ -120,11 +120,15 @@ static int read_filter(struct nl_msg *msg, void *arg)
 		return 0;
 	if (strcmp(program.name, "bpf") == 0 && attrs[TCA_OPTIONS] &&
 	    nla_parse_nested(bpf, TCA_BPF_MAX, attrs[TCA_OPTIONS], NULL) == 0) {
-		/* TCA_BPF_NAME is free text, chosen by the program that added the filter. */
+		/* TCA_BPF_NAME is free text, chosen by the program that added the filter: no
+		 * proof of whose it is. */
 		if (netlink_get_u32(bpf[TCA_BPF_ID], &program.prog_id) &&
 		    program.prog_id)
 			hook_program_name(program.prog_id, program.name,
 					  sizeof(program.name));
+		if (bpf[TCA_BPF_NAME])
+			(void)nla_strlcpy(program.label, bpf[TCA_BPF_NAME],
+					  sizeof(program.label));
 	}
 	list->result = list->cb(list->arg, &program);
 	return list->result != 0;

@@ -80,6 +80,10 @@ static int get_link(struct netlink *nl, int ifindex, const char *ifname,
 	if (rtnl_link_get_gso_max_segs(link, &info.gso_max_segs) < 0)
 		info.gso_max_segs = 0;
 	info.tx_queues = rtnl_link_get_num_tx_queues(link);
+	info.rx_bytes = rtnl_link_get_stat(link, RTNL_LINK_RX_BYTES);
+	info.rx_packets = rtnl_link_get_stat(link, RTNL_LINK_RX_PACKETS);
+	info.tx_bytes = rtnl_link_get_stat(link, RTNL_LINK_TX_BYTES);
+	info.tx_packets = rtnl_link_get_stat(link, RTNL_LINK_TX_PACKETS);
 	rtnl_link_put(link);
 	*ret_link = info;
 	return 0;

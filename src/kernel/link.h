@@ -18,6 +18,10 @@ struct link_info {
 	int peer_nsid;         /* IFLA_LINK_NETNSID, -1 if there is none */
 	uint32_t gso_max_segs; /* of a packet that a local socket makes */
 	uint32_t tx_queues;    /* allocated ones; the driver may use less */
+	/* What it has carried, without the preamble of a frame and mostly without its
+	 * checksum. A packet that is segmented later counts once, with one header. */
+	uint64_t rx_bytes, rx_packets;
+	uint64_t tx_bytes, tx_packets;
 };
 
 /* Finds an interface by its name in the namespace of `nl`. Returns -ENODEV if

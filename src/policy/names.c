@@ -62,6 +62,7 @@ static const char *const code_names[NATRA_CODE_MAX] = {
 	[NATRA_CODE_CLASSES_DIFFER] = "classes_differ",
 	[NATRA_CODE_ANNOTATION] = "annotation",
 	[NATRA_CODE_OTHER_INTERFACE] = "other_interface",
+	[NATRA_CODE_BYPASSED] = "bypassed",
 };
 
 static const char *name_of(const char *const *names, unsigned int len,

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "util/cleanup.h"
 #include "util/clock.h"
@@ -74,6 +76,33 @@ int slot_read_state(struct natra *n, const struct slot *slot,
 		return fail_errno(n, r, "read a map");
 	*ret_state = TAKE_PTR(state);
 	return 0;
+}
+
+int slot_map(struct natra *n, const struct slot *slot, uint32_t count,
+	     struct slot_states *ret_states)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	const size_t begin = slot->index * sizeof(struct natra_state);
+	const size_t from = begin / page * page;
+	const size_t size = begin - from + count * sizeof(struct natra_state);
+	void *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED,
+			 slot->state_fd, (off_t)from);
+
+	if (map == MAP_FAILED)
+		return fail_errno(n, -errno, "map the states");
+	*ret_states = (struct slot_states){
+		.list = (void *)((char *)map + (begin - from)),
+		.map = map,
+		.size = size,
+	};
+	return 0;
+}
+
+void slot_unmap(struct slot_states *states)
+{
+	if (states->map)
+		(void)munmap(states->map, states->size);
+	*states = (struct slot_states){0};
 }
 
 static void add_durations(struct natra_durations *sum,

@@ -40,6 +40,18 @@ int slot_set_limits(struct natra *n, const struct slot *slot,
 int slot_get_limits(struct natra *n, const struct slot *slot,
 		    struct natra_limits *ret_limits);
 
+/* The states of slots that are side by side, mapped. */
+struct slot_states {
+	struct natra_state *list;
+	void *map;
+	size_t size;
+};
+
+/* Maps the states of a slot and of those behind it, whose values are of this build's layout. */
+int slot_map(struct natra *n, const struct slot *slot, uint32_t count,
+	     struct slot_states *ret_states);
+void slot_unmap(struct slot_states *states);
+
 /* Copies the state. The caller frees *ret_state. */
 int slot_read_state(struct natra *n, const struct slot *slot,
 		    struct natra_state **ret_state);

@@ -139,9 +139,10 @@ static void sum_state(const struct natra_state *state,
 	ret_counters->connects = state->connects;
 }
 
-int views_read(struct natra *n, struct views *views,
-	       const struct record_slot *slot,
-	       struct view_counters *ret_counters)
+/* Finds the state of a slot. */
+static int find_state(struct natra *n, struct views *views,
+		      const struct record_slot *slot,
+		      const struct natra_state **ret_state)
 {
 	const struct view *view = NULL;
 	struct natra_config config;
@@ -154,7 +155,31 @@ int views_read(struct natra *n, struct views *views,
 		return r;
 	if (config.owner != slot->owner)
 		return -ENOENT;
-	sum_state((const void *)(view->states + slot->index * view->value_size),
-		  ret_counters);
+	*ret_state =
+		(const void *)(view->states + slot->index * view->value_size);
 	return 0;
+}
+
+int views_read(struct natra *n, struct views *views,
+	       const struct record_slot *slot,
+	       struct view_counters *ret_counters)
+{
+	const struct natra_state *state;
+	int r = find_state(n, views, slot, &state);
+
+	if (r == 0)
+		sum_state(state, ret_counters);
+	return r;
+}
+
+int views_read_carried(struct natra *n, struct views *views,
+		       const struct record_slot *slot,
+		       struct natra_carried *ret_carried)
+{
+	const struct natra_state *state;
+	int r = find_state(n, views, slot, &state);
+
+	if (r == 0)
+		*ret_carried = state->carried;
+	return r;
 }

@@ -33,4 +33,9 @@ int views_read(struct natra *n, struct views *views,
 	       const struct record_slot *slot,
 	       struct view_counters *ret_counters);
 
+/* Reads what carried.h has on record of a slot, likewise. */
+int views_read_carried(struct natra *n, struct views *views,
+		       const struct record_slot *slot,
+		       struct natra_carried *ret_carried);
+
 #endif

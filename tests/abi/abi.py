@@ -163,7 +163,7 @@ class Header(Case):
                            "".join(h.read_text() for h in HEADER.parent.glob("*.h")),
                            re.M)
         self.assertEqual(sorted(set(found)),
-                         ["natra/base.h", "natra/errors.h", "natra/text.h", "natra/types.h", "natra/version.h", "stdbool.h",
+                         ["natra/base.h", "natra/errors.h", "natra/leftovers.h", "natra/text.h", "natra/types.h", "natra/version.h", "stdbool.h",
                           "stddef.h", "stdint.h"])
 
 
@@ -269,7 +269,8 @@ class Install(Case):
         lib = LIBDIR
         expected = {
             "include/natra/base.h", "include/natra/errors.h",
-            "include/natra/natra.h", "include/natra/text.h", "include/natra/types.h",
+            "include/natra/leftovers.h", "include/natra/natra.h", "include/natra/text.h",
+            "include/natra/types.h",
             "include/natra/version.h",
             f"{lib}/libnatra.so", f"{lib}/libnatra.so.0",
             f"{lib}/libnatra.so.{VERSION}", f"{lib}/libnatra.a",

@@ -22,8 +22,9 @@
 /* So long after somebody has asked for a format each collection writes that one, too. */
 #define FORMAT_AGE_MS     60000
 #define INSPECTION_MAX_MS 60000
-/* An inspection takes about a millisecond for each attachment. */
-#define INSPECTION_AGE_MS 60000
+/* An inspection takes about a millisecond for each attachment. What it finds is told by the next
+ * answer, which is to be within a minute. */
+#define INSPECTION_AGE_MS 30000
 
 struct scrape_report {
 	int r;

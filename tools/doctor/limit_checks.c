@@ -63,6 +63,7 @@ static void gone(const struct finder *f)
 enum difference {
 	DIFFERENCE_FQ,
 	DIFFERENCE_INTERFACE,
+	DIFFERENCE_BYPASSED,
 	DIFFERENCE_OTHER,
 };
 
@@ -74,9 +75,32 @@ static enum difference difference_of(enum natra_code code)
 		return DIFFERENCE_FQ;
 	case NATRA_CODE_OTHER_INTERFACE:
 		return DIFFERENCE_INTERFACE;
+	case NATRA_CODE_BYPASSED:
+		return DIFFERENCE_BYPASSED;
 	default:
 		return DIFFERENCE_OTHER;
 	}
+}
+
+/* On the pod's side natra is behind what takes packets from the host side. Where it is there
+ * already, it has lost its place on the hook, which attaching anew gives back. */
+static char *attach_where_it_holds(const struct finder *f)
+{
+	const struct natra_info *info = &f->pod->info;
+	struct natra_policy policy = info->policy;
+	cleanup_text char *attach = NULL;
+	struct shell id = {0};
+	char *mend;
+
+	if (mode_is_hostside(info->mode))
+		policy.attach_mode = f->node->features.tcx
+					     ? NATRA_MODE_TCX_PODSIDE
+					     : NATRA_MODE_CLSACT_PODSIDE;
+	attach = pod_attach_command(f->pod, f->node->n, &policy);
+	shell_quoted(&id, f->pod->id);
+	mend = text_format("natractl detach %s && %s", id.text, attach);
+	free(id.text);
+	return mend;
 }
 
 /* Reports what differs, if it is of this kind. */
@@ -98,8 +122,10 @@ static void report_difference(const struct finder *f, enum difference kind)
 		return;
 	/* The text lasts until the next call. */
 	why = text_copy(natra_error(f->node->n));
-	attach = attach_again(f);
-	found(f, "why", why, "attach", attach, "enter",
+	attach = kind == DIFFERENCE_BYPASSED ? attach_where_it_holds(f)
+					     : attach_again(f);
+	found(f, "why", why, "attach", attach, "mode",
+	      natra_mode_name(info->mode), "enter",
 	      is_host ? "" : pod_enter(f->pod), "ifname",
 	      is_host ? info->host_ifname : f->pod->inside.ifname, NULL);
 }
@@ -112,6 +138,11 @@ static void differs(const struct finder *f)
 static void fq_replaced(const struct finder *f)
 {
 	report_difference(f, DIFFERENCE_FQ);
+}
+
+static void bypassed(const struct finder *f)
+{
+	report_difference(f, DIFFERENCE_BYPASSED);
 }
 
 /* Another interface is in the place of the one that is limited; or there are no limits yet,
@@ -277,6 +308,8 @@ const struct check checks_of_limits[] = {
 	 "{=enter}tc qdisc del dev {ifname} root; {=attach}", fq_replaced},
 	{"older-build", "it runs the programs of another build of natra",
 	 "natractl upgrade {id}", older_build},
+	{"bypassed", "{why}, so the limit does not hold in mode {mode}",
+	 "{=attach}", bypassed},
 	{"in-front",
 	 "{program} on the {hook} {side} of '{ifname}' runs before natra: what it accepts or redirects is not limited",
 	 "{=mend}", in_front},

@@ -181,6 +181,16 @@ void exposition_seconds(struct exposition *e, const struct label *labels,
 		     seconds_of(ns).text);
 }
 
+void exposition_percent(struct exposition *e, const struct label *labels,
+			uint32_t percent)
+{
+	char text[16];
+
+	(void)snprintf(text, sizeof(text), "%u.%02u", percent / 100,
+		       percent % 100);
+	write_sample(e, types[e->metric->type].suffix, labels, text);
+}
+
 /* Adds the label `le` behind the others. */
 static void write_bucket(struct exposition *e, const struct label *labels,
 			 const char *bound, uint64_t count)

@@ -42,9 +42,11 @@ struct exposition {
 /* The samples that follow are of this metric. A metric without samples is not
  * written at all. */
 void exposition_begin(struct exposition *e, const struct metric *metric);
-/* Both write a sample; the list of labels ends with one without a name. */
+/* These write a sample; the list of labels ends with one without a name. */
 void exposition_count(struct exposition *e, const struct label *labels,
 		      uint64_t value);
+void exposition_percent(struct exposition *e, const struct label *labels,
+			uint32_t percent);
 void exposition_seconds(struct exposition *e, const struct label *labels,
 			uint64_t ns);
 

@@ -318,6 +318,19 @@ static void write_flows(const struct writer *w, const struct row *row)
 	}
 }
 
+static void write_bypassed(const struct writer *w, const struct row *row)
+{
+	for (int i = 0; i < NATRA_DIRECTION_MAX && !row->class; i++) {
+		const struct row_direction *d = &row->directions[i];
+		struct row_labels labels =
+			labels_of(row, direction_names[i], NULL);
+
+		if (d->is_there)
+			exposition_percent(w->e, labels.list,
+					   d->bypassed_percent);
+	}
+}
+
 static void write_events(const struct writer *w, const struct row *row,
 			 bool told)
 {
@@ -457,6 +470,9 @@ static const struct {
 	{{"natra_program_before", METRIC_GAUGE, NULL,
 	  "Another program runs in front of natra's, which can bypass the limit."},
 	 write_before},
+	{{"natra_bypassed_ratio", METRIC_GAUGE, "ratio",
+	  "The part of the interface's bytes that natra's program did not see."},
+	 write_bypassed},
 	{{"natra_check_failed", METRIC_GAUGE, NULL,
 	  "The kernel does not have what was set."},
 	 write_failed},

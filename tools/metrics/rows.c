@@ -28,6 +28,7 @@ static struct row_direction ingress_of(const struct pod_metrics *pod,
 		.bytes_per_sec = info->effective.ingress_rate_bits_per_sec / 8,
 		.burst_bytes = bytes_of(info->effective.ingress_burst_bits),
 		.heavy_flows = stats->ingress_heavy_flows,
+		.bypassed_percent = info->ingress_bypassed_percent,
 	};
 }
 
@@ -47,6 +48,7 @@ static struct row_direction egress_of(const struct pod_metrics *pod,
 		.bytes_per_sec = info->effective.egress_rate_bits_per_sec / 8,
 		.burst_bytes = bytes_of(info->effective.egress_burst_bits),
 		.heavy_flows = stats->egress_heavy_flows,
+		.bypassed_percent = info->egress_bypassed_percent,
 	};
 }
 
@@ -108,6 +110,8 @@ static void add_direction(struct row_direction *sum,
 	sum->bytes_per_sec += direction->bytes_per_sec;
 	sum->burst_bytes += direction->burst_bytes;
 	sum->heavy_flows += direction->heavy_flows;
+	if (sum->bypassed_percent < direction->bypassed_percent)
+		sum->bypassed_percent = direction->bypassed_percent;
 }
 
 static void add_row(struct row *sum, const struct row *row)

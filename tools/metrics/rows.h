@@ -16,6 +16,7 @@ struct row_direction {
 	/* They are 0 if there is no limit. */
 	uint64_t bytes_per_sec, burst_bytes;
 	uint64_t heavy_flows;
+	uint32_t bypassed_percent; /* the highest of the attachments */
 };
 
 struct row {

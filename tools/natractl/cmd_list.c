@@ -42,6 +42,10 @@ static int compare_infos(const void *first, const void *second)
 static struct unit_text state_of(const struct natra_info *info)
 {
 	const char *gone = info->interface_gone ? "gone" : "ok";
+	const uint32_t bypassed =
+		info->ingress_bypassed_percent > info->egress_bypassed_percent
+			? info->ingress_bypassed_percent
+			: info->egress_bypassed_percent;
 	struct unit_text state;
 
 	if (info->unshaped)
@@ -50,6 +54,9 @@ static struct unit_text state_of(const struct natra_info *info)
 	else if (info->other_abi && !info->interface_gone)
 		(void)snprintf(state.text, sizeof(state.text), "ABI %u",
 			       info->abi);
+	else if (bypassed)
+		(void)snprintf(state.text, sizeof(state.text), "bypassed %u%%",
+			       bypassed);
 	else
 		(void)snprintf(state.text, sizeof(state.text), "%s", gone);
 	return state;

@@ -184,6 +184,13 @@ static void print_asked(const struct natra_info *info, const char *word)
 		printf(" (asked: %s)", known(word));
 }
 
+static void print_bypassed(const char *direction, uint32_t percent)
+{
+	if (percent)
+		printf("  %-15s %s by %u %% of the bytes\n", "bypassed",
+		       direction, percent);
+}
+
 /* Prints how the limits are kept, for an attachment that has any. */
 static void print_state(const struct natra_info *info)
 {
@@ -196,6 +203,8 @@ static void print_state(const struct natra_info *info)
 	if (info->policy.ingress_mode == NATRA_INGRESS_MODE_PACE)
 		printf("  %-15s %s\n", "ingress pacing",
 		       info->pace_active ? "on" : "off");
+	print_bypassed("ingress", info->ingress_bypassed_percent);
+	print_bypassed("egress", info->egress_bypassed_percent);
 	print_field("because", info->reason);
 	printf("  %-15s ingress %u, egress %u", "program ids",
 	       info->ingress_prog_id, info->egress_prog_id);
@@ -336,6 +345,10 @@ cJSON *info_json(struct natra *n, const struct natra_info *info)
 	json_add_u64(o, "pace_prog_id", info->pace_prog_id);
 	cJSON_AddBoolToObject(o, "program_is_current",
 			      info->program_is_current);
+	json_add_u64(o, "ingress_bypassed_percent",
+		     info->ingress_bypassed_percent);
+	json_add_u64(o, "egress_bypassed_percent",
+		     info->egress_bypassed_percent);
 	cJSON_AddItemToObject(o, "policy",
 			      fields_json(&info->policy, info->other_abi));
 	cJSON_AddItemToObject(o, "effective",

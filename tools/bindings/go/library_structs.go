@@ -205,6 +205,9 @@ func infoAlone(c *C.struct_natra_info) Info {
 		PinPath:          text(&c.pin_path[0]),
 		ProgramIsCurrent: bool(c.program_is_current),
 		OtherABI:         bool(c.other_abi),
+
+		IngressBypassedPercent: uint32(c.ingress_bypassed_percent),
+		EgressBypassedPercent:  uint32(c.egress_bypassed_percent),
 		subnets:          [2]uint{uint(c.policy.shaped_subnets_len), uint(c.policy.unshaped_subnets_len)},
 		classes:          uint(c.policy.classes_len),
 	}

@@ -155,6 +155,9 @@ type Info struct {
 	ProgramIsCurrent bool `json:"program_is_current"`
 	// OtherABI: a natra of another ABI attached it; Policy and Effective have the rates only.
 	OtherABI bool `json:"other_abi"`
+	// Percent of the bytes that natra's program did not see; 0: less than 5.
+	IngressBypassedPercent uint32 `json:"ingress_bypassed_percent"`
+	EgressBypassedPercent  uint32 `json:"egress_bypassed_percent"`
 
 	// subnets has the numbers of shaped and unshaped ones until they are read, and
 	// classes that of the classes.

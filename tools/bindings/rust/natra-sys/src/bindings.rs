@@ -37,7 +37,8 @@ pub const NATRA_CODE_LIMITS_DIFFER: natra_code = 13;
 pub const NATRA_CODE_CLASSES_DIFFER: natra_code = 14;
 pub const NATRA_CODE_ANNOTATION: natra_code = 15;
 pub const NATRA_CODE_OTHER_INTERFACE: natra_code = 16;
-pub const NATRA_CODE_MAX: natra_code = 17;
+pub const NATRA_CODE_BYPASSED: natra_code = 17;
+pub const NATRA_CODE_MAX: natra_code = 18;
 pub type natra_code = ::std::os::raw::c_uint;
 extern "C" {
     pub fn natra_error(n: *const natra) -> *const ::std::os::raw::c_char;
@@ -263,6 +264,8 @@ pub struct natra_info {
     pub pin_path: [::std::os::raw::c_char; 128usize],
     pub program_is_current: bool,
     pub other_abi: bool,
+    pub ingress_bypassed_percent: u32,
+    pub egress_bypassed_percent: u32,
 }
 impl Default for natra_info {
     fn default() -> Self {

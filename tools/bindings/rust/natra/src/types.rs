@@ -493,6 +493,9 @@ pub struct Info {
     pub program_is_current: bool,
     /// A natra of another ABI attached it: the policies have the rates only.
     pub other_abi: bool,
+    /// Percent of the bytes that natra's program did not see; 0: less than 5.
+    pub ingress_bypassed_percent: u32,
+    pub egress_bypassed_percent: u32,
 }
 
 impl Info {
@@ -523,6 +526,8 @@ impl Info {
             pin_path: text_of(&c.pin_path),
             program_is_current: c.program_is_current,
             other_abi: c.other_abi,
+            ingress_bypassed_percent: c.ingress_bypassed_percent,
+            egress_bypassed_percent: c.egress_bypassed_percent,
         }
     }
 }

@@ -177,6 +177,8 @@ words! {
     Annotation = NATRA_CODE_ANNOTATION,
     /// In the place of the interface that has the limits is another one.
     OtherInterface = NATRA_CODE_OTHER_INTERFACE,
+    /// Packets pass natra's program.
+    Bypassed = NATRA_CODE_BYPASSED,
 }
 
 /// A direction, seen from the pod.

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What was carried and not judged, by the looks of several processes. */
+#include "cm.h"
+
+#include "state/carried.h"
+
+#define MB      UINT64_C(1000000)
+#define S_NS    UINT64_C(1000000000)
+#define BEGIN_S 100
+
+struct wire {
+	struct natra_carried record;
+	struct carried_look look;
+};
+
+/* A look, `seconds` after the first, at what the counters have now. */
+static uint32_t look_at(struct wire *wire, uint64_t seconds)
+{
+	struct carried_share share;
+
+	wire->look.time_ns = (BEGIN_S + seconds) * S_NS;
+	share = carried_compare(&wire->record, &wire->look);
+	return carried_percent(&share);
+}
+
+/* Packets of 1500 bytes pass. */
+static void pass(struct wire *wire, uint64_t carried, uint64_t judged)
+{
+	wire->look.bytes += carried;
+	wire->look.packets += carried / 1500;
+	wire->look.judged_before += judged;
+	wire->look.judged_after += judged;
+}
+
+static uint32_t last(const struct wire *wire)
+{
+	struct carried_share share = carried_last(&wire->record);
+
+	return carried_percent(&share);
+}
+
+static void test_share(void **state)
+{
+	struct wire wire = {.look = {.bytes = 77 * MB, .judged_after = 3}};
+
+	(void)state;
+	/* What was carried before the first look is nobody's. */
+	assert_int_equal(look_at(&wire, 0), 0);
+	pass(&wire, 10 * MB, 10 * MB);
+	assert_int_equal(look_at(&wire, 1), 0);
+	pass(&wire, 10 * MB, 0);
+	assert_in_range(look_at(&wire, 2), 48, 50);
+	assert_in_range(last(&wire), 48, 50);
+	pass(&wire, 180 * MB, 180 * MB);
+	assert_int_equal(look_at(&wire, 3), 0);
+}
+
+static void test_window(void **state)
+{
+	struct wire wire = {0};
+
+	(void)state;
+	(void)look_at(&wire, 0);
+	pass(&wire, 100 * MB, 100 * MB);
+	assert_int_equal(look_at(&wire, 11), 0);
+	/* What passed in the window before does not hide this. */
+	pass(&wire, 2 * MB, 0);
+	assert_in_range(look_at(&wire, 12), 98, 100);
+	/* A pod without traffic tells nothing new, however long that lasts. */
+	assert_in_range(look_at(&wire, 500), 98, 100);
+	pass(&wire, 100000, 100000);
+	assert_in_range(look_at(&wire, 501), 98, 100);
+	pass(&wire, 5 * MB, 5 * MB);
+	assert_int_equal(look_at(&wire, 502), 0);
+}
+
+static void test_little(void **state)
+{
+	struct wire wire = {0};
+
+	(void)state;
+	(void)look_at(&wire, 0);
+	pass(&wire, MB, 0);
+	assert_int_equal(look_at(&wire, 20), 0);
+	/* Less than a twentieth. */
+	pass(&wire, 99 * MB, 96 * MB);
+	assert_int_equal(look_at(&wire, 40), 0);
+	/* A tag and a checksum for each of many small packets. */
+	wire.look.bytes += 68 * MB;
+	wire.look.packets += MB;
+	wire.look.judged_after += 60 * MB;
+	wire.look.judged_before += 60 * MB;
+	assert_int_equal(look_at(&wire, 60), 0);
+}
+
+/* What waited behind the hook when the window began is carried in it. */
+static void test_waiting(void **state)
+{
+	struct wire wire = {0};
+
+	(void)state;
+	pass(&wire, 0, 30 * MB);
+	wire.look.waiting_bytes = 30 * MB;
+	(void)look_at(&wire, 0);
+	wire.look.waiting_bytes = 0;
+	pass(&wire, 30 * MB, 0);
+	assert_int_equal(look_at(&wire, 11), 0);
+	pass(&wire, 30 * MB, 0);
+	assert_in_range(look_at(&wire, 12), 98, 100);
+}
+
+/* Packets that pass while a look is taken are of both windows. */
+static void test_reading(void **state)
+{
+	struct wire wire = {0};
+
+	(void)state;
+	wire.look.judged_after = 20 * MB;
+	(void)look_at(&wire, 0);
+	wire.look.judged_before = 20 * MB;
+	pass(&wire, 20 * MB, 0);
+	assert_int_equal(look_at(&wire, 11), 0);
+}
+
+static void test_back(void **state)
+{
+	struct wire wire = {.look = {.bytes = 4000 * MB, .packets = 3 * MB}};
+
+	(void)state;
+	pass(&wire, 0, 100 * MB);
+	(void)look_at(&wire, 0);
+	/* The counter had 32 bits, or its driver was loaded again. */
+	wire.look.bytes = 200 * MB;
+	assert_int_equal(look_at(&wire, 11), 0);
+	pass(&wire, 5 * MB, 5 * MB);
+	assert_int_equal(look_at(&wire, 12), 0);
+	/* The slot has begun again. */
+	wire.look.judged_before = wire.look.judged_after = 0;
+	assert_int_equal(look_at(&wire, 23), 0);
+	pass(&wire, 5 * MB, 0);
+	assert_in_range(look_at(&wire, 24), 98, 100);
+}
+
+/* A process was killed while it wrote. */
+static void test_killed(void **state)
+{
+	struct wire wire = {0};
+
+	(void)state;
+	(void)look_at(&wire, 0);
+	pass(&wire, 50 * MB, 0);
+	wire.record.time_ns = 0;
+	assert_int_equal(look_at(&wire, 11), 0);
+	pass(&wire, 50 * MB, 50 * MB);
+	assert_int_equal(look_at(&wire, 12), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_share),   cmocka_unit_test(test_window),
+		cmocka_unit_test(test_little),  cmocka_unit_test(test_waiting),
+		cmocka_unit_test(test_reading), cmocka_unit_test(test_back),
+		cmocka_unit_test(test_killed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
