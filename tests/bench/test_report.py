@@ -1,9 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Tests the comparison with an earlier run, and that what is committed is what the
-committed results make."""
+"""Tests that what is committed is what the committed results make."""
 import json
-import random
 import re
 import unittest
 from pathlib import Path
@@ -11,78 +9,13 @@ from pathlib import Path
 import bench                    # noqa: F401, finds the harness
 import capped_pod
 import colours
-import compare
 import quote
 import workloads
 from page import QUESTIONS
 from report_md import write
-from statistic import ENOUGH, Results
+from statistic import Results
 
 RESULTS = Path(__file__).resolve().parent / "results"
-
-
-def sample(workload, limiter, params, n=0, **values):
-    return {"workload": workload, "limiter": limiter, "params": params,
-            "sample": n, "values": values}
-
-
-def run(*samples, **machine):
-    return Results({
-            "format": 2, "profile": "ci", "seconds": 5,
-            "machine": dict({"kernel": "6.12", "cpus": 2, "cpu": "x",
-                             "date": "today"}, **machine),
-            "left_out": [{"cell": "sweep natra rate=10G", "why": "too much"}],
-            "samples": list(samples)})
-
-
-class Comparison(unittest.TestCase):
-    """Made-up runs whose samples vary by `noise` around a figure."""
-
-    @staticmethod
-    def samples(figure, noise=0.1, count=ENOUGH, metric="gbit", limiter="natra"):
-        draw = random.Random(f"{figure} {noise}")
-        return [sample("throughput", limiter, {}, n,
-                       **{metric: figure * (1 + noise * draw.uniform(-1, 1))})
-                for n in range(count)]
-
-    def verdicts(self, old, new):
-        return [c.verdict for c in compare.changes(run(*old), run(*new))]
-
-    def test_less_is_worse_for_rates_and_more_for_times(self):
-        for metric, bad, good in (("gbit", 6, 20), ("p99_us", 20, 6)):
-            old = self.samples(10, metric=metric)
-            for figure, verdict in ((bad, "worse"), (good, "not worse")):
-                self.assertEqual(self.verdicts(old, self.samples(figure, metric=metric)),
-                                 [verdict], metric)
-
-    def test_noise_is_not_worse(self):
-        for figure in (9.0, 9.5, 10.0, 11.0):
-            self.assertEqual(self.verdicts(self.samples(10), self.samples(figure)),
-                             ["not worse"], figure)
-
-    def test_one_sample_alone_says_nothing(self):
-        self.assertEqual(self.verdicts(self.samples(10, count=1),
-                                       self.samples(1, count=1)), ["cannot tell"])
-
-    @staticmethod
-    def pods(factors):
-        return [sample("pods", "natra", {"pods": n}, p99_us=100 * f)
-                for n, f in enumerate(factors)]
-
-    def test_single_samples_of_a_workload_are_judged_together(self):
-        old = self.pods([1] * 8)
-        for factors, verdict in (
-                ([0.9, 1.1, 1, 1.1, 0.9, 1.1, 0.95, 1.05], "not worse"),
-                ([0.9, 1.1, 1, 30, 0.9, 1.1, 0.95, 1.05], "not worse"),
-                ([1.8, 2.1, 2, 3, 1.9, 2.1, 1.95, 2.05], "worse")):
-            self.assertEqual(self.verdicts(old, self.pods(factors)), [verdict], factors)
-        # This many figures are too few.
-        self.assertEqual(self.verdicts(self.pods([1] * 3), self.pods([9] * 3)),
-                         ["cannot tell"])
-
-    def test_other_machines(self):
-        self.assertIn("cpus", compare.comparable(run(), run(cpus=8)))
-        self.assertEqual(compare.comparable(run(), run(natra="2")), "")
 
 
 class Page(unittest.TestCase):

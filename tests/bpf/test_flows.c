@@ -95,9 +95,7 @@ static void plain_and_optioned_packets_share_one_estimate(void **state)
 	packet_make_tcp4(&p, 1000, 0, 1514);
 	th_send(&run, &p, NULL, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_MICE);
-	packet_begin(&p);
-	packet_ethernet(&p);
-	packet_ipv4(&p, &(struct packet_ip){.options = 1});
+	packet_begin_ipv4(&p, &(struct packet_ip){.options = 1});
 	packet_tcp(&p, 1000, 80, 20);
 	packet_pad(&p, 2000);
 	packet_end(&p);
@@ -116,10 +114,8 @@ static void pieces_of_a_datagram_are_one_flow(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < TH_LEN(pieces); i++) {
-		packet_begin(&p);
-		packet_ethernet(&p);
-		packet_ipv4(&p, &(struct packet_ip){.id = 77,
-						    .fragment = pieces[i]});
+		packet_begin_ipv4(&p, &(struct packet_ip){
+					      .id = 77, .fragment = pieces[i]});
 		packet_udp(&p, 1000, 53);
 		packet_payload(&p, 72);
 		send(&p);

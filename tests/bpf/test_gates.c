@@ -194,9 +194,7 @@ static void connections_over_theirs_are_refused(void **state)
 
 static void make_options(struct packet *p)
 {
-	packet_begin(p);
-	packet_ethernet(p);
-	packet_ipv4(p, &(struct packet_ip){.options = 2});
+	packet_begin_ipv4(p, &(struct packet_ip){.options = 2});
 	packet_tcp(p, 9, 80, 20);
 	p->data[14 + 28 + 13] = SYN;
 	packet_pad(p, LEN);
@@ -218,9 +216,8 @@ static void make_tagged6(struct packet *p)
 /* The first fragment ends in front of the flags; what pads the frame is none. */
 static void make_fragment(struct packet *p)
 {
-	packet_begin(p);
-	packet_ethernet(p);
-	packet_ipv4(p, &(struct packet_ip){.fragment = PACKET_MORE_FRAGMENTS});
+	packet_begin_ipv4(
+		p, &(struct packet_ip){.fragment = PACKET_MORE_FRAGMENTS});
 	packet_tcp(p, 9, 80, 20);
 	p->data[FLAGS4] = ACK;
 	packet_pad(p, LEN);
@@ -229,9 +226,7 @@ static void make_fragment(struct packet *p)
 
 static void make_fragment6(struct packet *p)
 {
-	packet_begin(p);
-	packet_ethernet(p);
-	packet_ipv6(p, &(struct packet_ip){0});
+	packet_begin_ipv6(p, &(struct packet_ip){0});
 	packet_ipv6_fragment(p, 1, 7);
 	packet_tcp(p, 9, 80, 20);
 	packet_pad(p, LEN);
@@ -241,9 +236,7 @@ static void make_fragment6(struct packet *p)
 /* The parser looks behind four extension headers, and hosts behind more. */
 static void make_extensions6(struct packet *p)
 {
-	packet_begin(p);
-	packet_ethernet(p);
-	packet_ipv6(p, &(struct packet_ip){0});
+	packet_begin_ipv6(p, &(struct packet_ip){0});
 	for (int i = 0; i < 5; i++)
 		packet_extension(p, 60, 8);
 	packet_pad(p, LEN);
@@ -275,9 +268,7 @@ static void end_inside(struct packet *p, uint8_t flags)
 
 static void begin_ipip(struct packet *p)
 {
-	packet_begin(p);
-	packet_ethernet(p);
-	packet_ipv4(p, &(struct packet_ip){0});
+	packet_begin_ipv4(p, &(struct packet_ip){0});
 	p->data[p->next_at] = 4;
 	p->type_at = PACKET_NO_LAYER;
 }
@@ -298,9 +289,7 @@ static void make_ipip_twice(struct packet *p)
 
 static void make_gre(struct packet *p)
 {
-	packet_begin(p);
-	packet_ethernet(p);
-	packet_ipv6(p, &(struct packet_ip){0});
+	packet_begin_ipv6(p, &(struct packet_ip){0});
 	packet_ports(p, 47, 0, 0x0800, 4);
 	p->type_at = PACKET_NO_LAYER;
 	end_inside(p, SYN);
@@ -308,9 +297,7 @@ static void make_gre(struct packet *p)
 
 static void begin_vxlan(struct packet *p)
 {
-	packet_begin(p);
-	packet_ethernet(p);
-	packet_ipv4(p, &(struct packet_ip){0});
+	packet_begin_ipv4(p, &(struct packet_ip){0});
 	packet_udp(p, 9, 4789);
 	packet_payload(p, 8);
 	packet_ethernet(p);
@@ -381,9 +368,7 @@ static void discovery_is_held_up_only_if_it_is_a_flood(void **state)
 
 	(void)state;
 	set_gates(th_now() + FAR, 0);
-	packet_begin(&p);
-	packet_ethernet(&p);
-	packet_ipv6(&p, &(struct packet_ip){0});
+	packet_begin_ipv6(&p, &(struct packet_ip){0});
 	packet_echo(&p, 58, 135, 0);
 	packet_end(&p);
 	p.data[14 + 7] = 255;

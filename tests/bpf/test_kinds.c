@@ -15,20 +15,6 @@ struct kind {
 
 static const struct packet_ip plain;
 
-static void begin4(struct packet *p, const struct packet_ip *ip)
-{
-	packet_begin(p);
-	packet_ethernet(p);
-	packet_ipv4(p, ip);
-}
-
-static void begin6(struct packet *p)
-{
-	packet_begin(p);
-	packet_ethernet(p);
-	packet_ipv6(p, &plain);
-}
-
 static void tcp4(struct packet *p)
 {
 	packet_make_tcp4(p, 1000, 0, 1514);
@@ -41,85 +27,86 @@ static void tcp6(struct packet *p)
 
 static void udp4(struct packet *p)
 {
-	begin4(p, &plain);
+	packet_begin_ipv4(p, &plain);
 	packet_udp(p, 1000, 53);
 }
 
 static void udp6(struct packet *p)
 {
-	begin6(p);
+	packet_begin_ipv6(p, &plain);
 	packet_udp(p, 1000, 53);
 }
 
 static void sctp4(struct packet *p)
 {
-	begin4(p, &plain);
+	packet_begin_ipv4(p, &plain);
 	packet_ports(p, 132, 1000, 53, 12);
 }
 
 static void sctp6(struct packet *p)
 {
-	begin6(p);
+	packet_begin_ipv6(p, &plain);
 	packet_ports(p, 132, 1000, 53, 12);
 }
 
 static void udplite6(struct packet *p)
 {
-	begin6(p);
+	packet_begin_ipv6(p, &plain);
 	packet_ports(p, 136, 1000, 53, 8);
 }
 
 static void gre4(struct packet *p)
 {
-	begin4(p, &plain);
+	packet_begin_ipv4(p, &plain);
 	packet_ports(p, 47, 0, 0x0800, 4);
 }
 
 static void icmp4(struct packet *p)
 {
-	begin4(p, &plain);
+	packet_begin_ipv4(p, &plain);
 	packet_echo(p, 1, 8, 5);
 }
 
 static void icmp6(struct packet *p)
 {
-	begin6(p);
+	packet_begin_ipv6(p, &plain);
 	packet_echo(p, 58, 128, 5);
 }
 
 static void first_fragment4(struct packet *p)
 {
-	begin4(p, &(struct packet_ip){.fragment = PACKET_MORE_FRAGMENTS});
+	packet_begin_ipv4(
+		p, &(struct packet_ip){.fragment = PACKET_MORE_FRAGMENTS});
 	packet_udp(p, 1000, 53);
 }
 
 static void last_fragment4(struct packet *p)
 {
-	begin4(p, &(struct packet_ip){.fragment = 100});
+	packet_begin_ipv4(p, &(struct packet_ip){.fragment = 100});
 }
 
 static void first_fragment6(struct packet *p)
 {
-	begin6(p);
+	packet_begin_ipv6(p, &plain);
 	packet_ipv6_fragment(p, 1, 7);
 	packet_udp(p, 1000, 53);
 }
 
 static void last_fragment6(struct packet *p)
 {
-	begin6(p);
+	packet_begin_ipv6(p, &plain);
 	packet_ipv6_fragment(p, 1448, 7);
 }
 
 static void options4(struct packet *p)
 {
-	begin4(p, &(struct packet_ip){.options = 10});
+	packet_begin_ipv4(p, &(struct packet_ip){.options = 10});
 	packet_tcp(p, 1000, 80, 60);
 }
 
 static void extensions6(struct packet *p)
 {
-	begin6(p);
+	packet_begin_ipv6(p, &plain);
 	packet_extension(p, 0, 8);
 	packet_extension(p, 43, 24);
 	packet_extension(p, 51, 24);
@@ -129,7 +116,7 @@ static void extensions6(struct packet *p)
 
 static void five_extensions6(struct packet *p)
 {
-	begin6(p);
+	packet_begin_ipv6(p, &plain);
 	for (int i = 0; i < 5; i++)
 		packet_extension(p, 60, 8);
 	packet_tcp(p, 1000, 80, 20);
@@ -206,7 +193,7 @@ static void arp_in_two_vlans(struct packet *p)
 
 static void discovery(struct packet *p, uint8_t type, uint8_t hop_limit)
 {
-	begin6(p);
+	packet_begin_ipv6(p, &plain);
 	packet_echo(p, 58, type, 0);
 	p->data[p->l3 + 7] = hop_limit;
 }

@@ -9,20 +9,6 @@
 
 static const struct packet_ip plain;
 
-static void begin4(struct packet *p, const struct packet_ip *ip)
-{
-	packet_begin(p);
-	packet_ethernet(p);
-	packet_ipv4(p, ip);
-}
-
-static void begin6(struct packet *p)
-{
-	packet_begin(p);
-	packet_ethernet(p);
-	packet_ipv6(p, &plain);
-}
-
 static const enum stub_kind programs[] = {STUB_RX, STUB_TX, STUB_EDT};
 
 static void length_on_the_wire_is_told_by_the_kernel_at_egress(void **state)
@@ -62,7 +48,7 @@ static void length_on_the_wire_is_worked_out_at_ingress(void **state)
 	context.gso_segs = 0;
 	th_send(&run, &p, &context, &result);
 	assert_int_equal(result.bytes, 3 * (54 + 500));
-	begin6(&p);
+	packet_begin_ipv6(&p, &plain);
 	packet_extension(&p, 0, 8);
 	packet_extension(&p, 43, 24);
 	packet_extension(&p, 51, 24);
@@ -106,18 +92,18 @@ static void segments_in_a_tunnel_have_its_headers_too(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < TH_LEN(ports); i++) {
-		begin4(&p, &plain);
+		packet_begin_ipv4(&p, &plain);
 		packet_udp(&p, 1000, ports[i]);
 		packet_payload(&p, 8);
 		memcpy(&p.data[p.len - 8], "\0\0\x65\x58\0\0\0", 8);
 		packet_ethernet(&p);
 		check_tunnel(&p, 14 + 20 + 8 + 8 + 14);
 	}
-	begin6(&p);
+	packet_begin_ipv6(&p, &plain);
 	p.data[p.next_at] = 4;
 	p.type_at = PACKET_NO_LAYER;
 	check_tunnel(&p, 14 + 40);
-	begin4(&p, &plain);
+	packet_begin_ipv4(&p, &plain);
 	packet_ports(&p, 47, 0x2000, 0x0800, 8);
 	check_tunnel(&p, 14 + 20 + 8);
 }
@@ -153,13 +139,13 @@ static void tcp_options_are_in_every_segment(void **state)
 
 	(void)state;
 	for (size_t len = 20; len <= 60; len += 4) {
-		begin4(&p, &plain);
+		packet_begin_ipv4(&p, &plain);
 		packet_tcp(&p, 1000, 80, len);
 		packet_payload(&p, 1500);
 		packet_end(&p);
 		th_send(&run, &p, &context, &result);
 		assert_int_equal(result.bytes, 3 * (14 + 20 + len + 500));
-		begin6(&p);
+		packet_begin_ipv6(&p, &plain);
 		packet_tcp(&p, 1000, 80, len);
 		packet_payload(&p, 1500);
 		packet_end(&p);
@@ -185,9 +171,7 @@ static void jumbo_header_is_not_on_the_wire(void **state)
 	struct packet p;
 
 	(void)state;
-	packet_begin(&p);
-	packet_ethernet(&p);
-	packet_ipv6(&p, &plain);
+	packet_begin_ipv6(&p, &plain);
 	packet_extension(&p, 0, 8);
 	packet_tcp(&p, 1000, 80, 20);
 	packet_payload(&p, 1500);
@@ -236,9 +220,9 @@ static void headers_that_the_kernel_leaves_out_count(void **state)
 		struct packet p;
 
 		if (row->version == 4)
-			begin4(&p, &plain);
+			packet_begin_ipv4(&p, &plain);
 		else
-			begin6(&p);
+			packet_begin_ipv6(&p, &plain);
 		packet_ports(&p, row->protocol, 1000, 2000,
 			     row->protocol == 132 ? 12 : 8);
 		packet_payload(&p, 1000);

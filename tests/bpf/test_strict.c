@@ -77,9 +77,7 @@ static void make6(struct packet *p, uint16_t port, size_t len)
 /* IPv4 options keep the packet off the parser's fast path. */
 static void make4_options(struct packet *p, uint16_t port, size_t len)
 {
-	packet_begin(p);
-	packet_ethernet(p);
-	packet_ipv4(p, &(struct packet_ip){.options = 2, .tos = ECT0});
+	packet_begin_ipv4(p, &(struct packet_ip){.options = 2, .tos = ECT0});
 	packet_tcp(p, port, 80, 20);
 	packet_pad(p, len);
 	packet_end(p);

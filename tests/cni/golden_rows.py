@@ -83,7 +83,6 @@ LIMITS = {
         "cnitool-v1.1.0-GC": None,
         "cnitool-v1.1.0-STATUS": None,
         "ctrd1.6-ADD": BOTH,
-        "ctrd1.6-ADD-egress-only": (0, M10, 0, BURST),
         "ctrd1.6-ADD-ingress-only": INTO,
         "ctrd1.6-ADD-no-annotation": None,
         "ctrd1.6-DEL-again-no-prevResult": BOTH,

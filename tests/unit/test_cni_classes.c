@@ -68,6 +68,8 @@ static void wrong_ones_are_named(void **state)
 		 "classes[0].dscps: 64 is not a number from 0 to 63"},
 		{"\"classes\":[{\"name\":\"a\",\"dscps\":46}]",
 		 "classes[0].dscps: 46 is not a list of numbers from 0 to 63"},
+		{"\"classes\":[{\"name\":\"a\",\"subnets\":\"::/0\"}]",
+		 "classes[0].subnets: '::/0' is not a list of CIDR blocks"},
 		{"\"classes\":[{\"name\":\"a\",\"subnets\":[7]}]",
 		 "classes[0].subnets: 7 is not a CIDR block"},
 		{"\"classes\":[{\"name\":\"a\",\"subnets\":[\"10.0.0.0\"]}]",

@@ -7,9 +7,7 @@ static const struct packet_ip plain;
 
 static void begin_ipv4(struct packet *p, const struct packet_ip *ip)
 {
-	packet_begin(p);
-	packet_ethernet(p);
-	packet_ipv4(p, ip);
+	packet_begin_ipv4(p, ip);
 }
 
 static void tcp_has_addresses_ports_and_header_length(void **state)

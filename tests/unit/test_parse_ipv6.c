@@ -13,9 +13,7 @@ static const struct packet_ip plain;
 
 static void begin(struct packet *p)
 {
-	packet_begin(p);
-	packet_ethernet(p);
-	packet_ipv6(p, &plain);
+	packet_begin_ipv6(p, &plain);
 }
 
 static struct parsed parse_plain(void)

@@ -30,9 +30,7 @@ static __u32 tunnel_len(const struct packet *p)
 /* Begins a packet with all headers up to the outer UDP header. */
 static void begin_udp(struct packet *p, uint16_t port)
 {
-	packet_begin(p);
-	packet_ethernet(p);
-	packet_ipv4(p, &plain);
+	packet_begin_ipv4(p, &plain);
 	packet_udp(p, 40000, port);
 }
 
@@ -144,9 +142,7 @@ static void each_flag_of_gre_adds_a_word(void **state)
 			byte |= flags[i];
 			len += 4;
 		}
-		packet_begin(&p);
-		packet_ethernet(&p);
-		packet_ipv4(&p, &plain);
+		packet_begin_ipv4(&p, &plain);
 		packet_ports(&p, 47, (uint16_t)(byte << 8), 0x6558, len);
 		packet_ethernet(&p);
 		inner(&p, 4, INNER_LEN);

@@ -211,12 +211,24 @@ void packet_end(struct packet *p)
 	put16(h + 10, ~sum16(h, (h[0] & 0xf) * 4U) & 0xffff);
 }
 
-void packet_make_tcp4(struct packet *p, uint16_t source, uint8_t tos,
-		      size_t len)
+void packet_begin_ipv4(struct packet *p, const struct packet_ip *ip)
 {
 	packet_begin(p);
 	packet_ethernet(p);
-	packet_ipv4(p, &(struct packet_ip){.tos = tos});
+	packet_ipv4(p, ip);
+}
+
+void packet_begin_ipv6(struct packet *p, const struct packet_ip *ip)
+{
+	packet_begin(p);
+	packet_ethernet(p);
+	packet_ipv6(p, ip);
+}
+
+void packet_make_tcp4(struct packet *p, uint16_t source, uint8_t tos,
+		      size_t len)
+{
+	packet_begin_ipv4(p, &(struct packet_ip){.tos = tos});
 	packet_tcp(p, source, 80, 20);
 	packet_pad(p, len);
 	packet_end(p);
@@ -225,9 +237,7 @@ void packet_make_tcp4(struct packet *p, uint16_t source, uint8_t tos,
 void packet_make_tcp6(struct packet *p, uint16_t source, uint8_t tos,
 		      size_t len)
 {
-	packet_begin(p);
-	packet_ethernet(p);
-	packet_ipv6(p, &(struct packet_ip){.tos = tos});
+	packet_begin_ipv6(p, &(struct packet_ip){.tos = tos});
 	packet_tcp(p, source, 80, 20);
 	packet_pad(p, len);
 	packet_end(p);

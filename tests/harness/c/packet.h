@@ -55,6 +55,10 @@ void packet_payload(struct packet *p, size_t len);
 void packet_pad(struct packet *p, size_t len);
 void packet_end(struct packet *p);
 
+/* Both begin an Ethernet frame with an IP header. */
+void packet_begin_ipv4(struct packet *p, const struct packet_ip *ip);
+void packet_begin_ipv6(struct packet *p, const struct packet_ip *ip);
+
 /* Returns whether the IPv4 header's checksum is right. */
 int packet_checksum_good(const uint8_t *ipv4);
 
