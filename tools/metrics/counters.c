@@ -18,93 +18,84 @@ verdict_count(const struct natra_direction_stats *stats, size_t verdict)
 	return (const void *)((const char *)stats + offsets[verdict]);
 }
 
-static void add_count(struct natra_count *sum, const struct natra_count *count)
+/* These add the counters `times` times, which is 1, or -1 modulo 2^64. */
+static void count(struct natra_count *sum, const struct natra_count *c,
+		  uint64_t times)
 {
-	sum->packets += count->packets;
-	sum->bytes += count->bytes;
+	sum->packets += times * c->packets;
+	sum->bytes += times * c->bytes;
 }
 
-static void subtract_count(struct natra_count *sum,
-			   const struct natra_count *count)
+static void direction(struct natra_direction_stats *sum,
+		      const struct natra_direction_stats *stats, uint64_t times)
 {
-	sum->packets -= count->packets;
-	sum->bytes -= count->bytes;
+	for (size_t i = 0; i < VERDICTS; i++)
+		count((void *)((char *)sum + offsets[i]),
+		      verdict_count(stats, i), times);
+	count(&sum->over_packets, &stats->over_packets, times);
+	count(&sum->over_connections, &stats->over_connections, times);
+	sum->delay_ns_sum += times * stats->delay_ns_sum;
+	sum->events_reported += times * stats->events_reported;
+	sum->events_suppressed += times * stats->events_suppressed;
+}
+
+static void histogram(struct natra_histogram *sum,
+		      const struct natra_histogram *h, uint64_t times)
+{
+	sum->sum_ns += times * h->sum_ns;
+	for (size_t i = 0; i < NATRA_HISTOGRAM_BUCKETS; i++)
+		sum->count[i] += times * h->count[i];
+}
+
+static void connects(struct natra_connect_stats *sum,
+		     const struct natra_connect_stats *c, uint64_t times)
+{
+	sum->begun += times * c->begun;
+	sum->repeated += times * c->repeated;
+	sum->refused += times * c->refused;
+	sum->forgotten += times * c->forgotten;
+	histogram(&sum->accepted, &c->accepted, times);
+}
+
+static void all(struct natra_stats *sum, const struct natra_stats *stats,
+		uint64_t times)
+{
+	direction(&sum->ingress, &stats->ingress, times);
+	direction(&sum->egress, &stats->egress, times);
+	direction(&sum->backstop, &stats->backstop, times);
+	histogram(&sum->ingress_delays, &stats->ingress_delays, times);
+	histogram(&sum->egress_delays, &stats->egress_delays, times);
+	connects(&sum->ingress_connects, &stats->ingress_connects, times);
+	connects(&sum->egress_connects, &stats->egress_connects, times);
+	sum->ingress_heavy_flows +=
+		(uint32_t)times * stats->ingress_heavy_flows;
+	sum->egress_heavy_flows += (uint32_t)times * stats->egress_heavy_flows;
 }
 
 void add_stats(struct natra_direction_stats *sum,
 	       const struct natra_direction_stats *stats)
 {
-	for (size_t i = 0; i < VERDICTS; i++) {
-		struct natra_count *to = (void *)((char *)sum + offsets[i]);
-
-		add_count(to, verdict_count(stats, i));
-	}
-	add_count(&sum->over_packets, &stats->over_packets);
-	add_count(&sum->over_connections, &stats->over_connections);
-	sum->delay_ns_sum += stats->delay_ns_sum;
-	sum->events_reported += stats->events_reported;
-	sum->events_suppressed += stats->events_suppressed;
-}
-
-void subtract_stats(struct natra_direction_stats *sum,
-		    const struct natra_direction_stats *stats)
-{
-	for (size_t i = 0; i < VERDICTS; i++) {
-		struct natra_count *from = (void *)((char *)sum + offsets[i]);
-
-		subtract_count(from, verdict_count(stats, i));
-	}
-	subtract_count(&sum->over_packets, &stats->over_packets);
-	subtract_count(&sum->over_connections, &stats->over_connections);
-	sum->delay_ns_sum -= stats->delay_ns_sum;
-	sum->events_reported -= stats->events_reported;
-	sum->events_suppressed -= stats->events_suppressed;
+	direction(sum, stats, 1);
 }
 
 void add_histogram(struct natra_histogram *sum, const struct natra_histogram *h)
 {
-	sum->sum_ns += h->sum_ns;
-	for (size_t i = 0; i < NATRA_HISTOGRAM_BUCKETS; i++)
-		sum->count[i] += h->count[i];
-}
-
-void subtract_histogram(struct natra_histogram *from,
-			const struct natra_histogram *less)
-{
-	from->sum_ns -= less->sum_ns;
-	for (size_t i = 0; i < NATRA_HISTOGRAM_BUCKETS; i++)
-		from->count[i] -= less->count[i];
+	histogram(sum, h, 1);
 }
 
 void add_connects(struct natra_connect_stats *sum,
 		  const struct natra_connect_stats *c)
 {
-	sum->begun += c->begun;
-	sum->repeated += c->repeated;
-	sum->refused += c->refused;
-	sum->forgotten += c->forgotten;
-	add_histogram(&sum->accepted, &c->accepted);
-}
-
-void subtract_connects(struct natra_connect_stats *from,
-		       const struct natra_connect_stats *less)
-{
-	from->begun -= less->begun;
-	from->repeated -= less->repeated;
-	from->refused -= less->refused;
-	from->forgotten -= less->forgotten;
-	subtract_histogram(&from->accepted, &less->accepted);
+	connects(sum, c, 1);
 }
 
 void add_all_stats(struct natra_stats *sum, const struct natra_stats *stats)
 {
-	add_stats(&sum->ingress, &stats->ingress);
-	add_stats(&sum->egress, &stats->egress);
-	add_stats(&sum->backstop, &stats->backstop);
-	add_histogram(&sum->ingress_delays, &stats->ingress_delays);
-	add_histogram(&sum->egress_delays, &stats->egress_delays);
-	add_connects(&sum->ingress_connects, &stats->ingress_connects);
-	add_connects(&sum->egress_connects, &stats->egress_connects);
-	sum->ingress_heavy_flows += stats->ingress_heavy_flows;
-	sum->egress_heavy_flows += stats->egress_heavy_flows;
+	all(sum, stats, 1);
+}
+
+void subtract_all_stats(struct natra_stats *sum,
+			const struct natra_stats *stats)
+{
+	all(sum, stats, UINT64_MAX);
 }

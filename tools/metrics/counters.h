@@ -15,16 +15,12 @@ verdict_count(const struct natra_direction_stats *stats, size_t verdict);
 /* Add all counters to `sum`, or take them off, below 0 modulo 2^64. */
 void add_stats(struct natra_direction_stats *sum,
 	       const struct natra_direction_stats *stats);
-void subtract_stats(struct natra_direction_stats *sum,
-		    const struct natra_direction_stats *stats);
-void add_all_stats(struct natra_stats *sum, const struct natra_stats *stats);
 void add_histogram(struct natra_histogram *sum,
 		   const struct natra_histogram *h);
-void subtract_histogram(struct natra_histogram *from,
-			const struct natra_histogram *less);
 void add_connects(struct natra_connect_stats *sum,
 		  const struct natra_connect_stats *c);
-void subtract_connects(struct natra_connect_stats *from,
-		       const struct natra_connect_stats *less);
+void add_all_stats(struct natra_stats *sum, const struct natra_stats *stats);
+void subtract_all_stats(struct natra_stats *sum,
+			const struct natra_stats *stats);
 
 #endif

@@ -39,9 +39,9 @@ static const struct pod_metrics *find_pod(const struct node_metrics *node,
 static bool has_gone_on(const struct pod_metrics *pod, const struct kept *kept)
 {
 	return pod->has_stats &&
-	       has_grown(&kept->ingress, &pod->stats.ingress) &&
-	       has_grown(&kept->egress, &pod->stats.egress) &&
-	       has_grown(&kept->backstop, &pod->stats.backstop);
+	       has_grown(&kept->stats.ingress, &pod->stats.ingress) &&
+	       has_grown(&kept->stats.egress, &pod->stats.egress) &&
+	       has_grown(&kept->stats.backstop, &pod->stats.backstop);
 }
 
 /* Returns the sum of a namespace, which is made if there is none. There is room. */
@@ -60,39 +60,9 @@ static struct kept *sum_of(struct kept *list, size_t *len,
 	return sum;
 }
 
-static void add_gone(struct kept *sum, const struct kept *kept)
-{
-	add_stats(&sum->ingress, &kept->ingress);
-	add_stats(&sum->egress, &kept->egress);
-	add_stats(&sum->backstop, &kept->backstop);
-	add_histogram(&sum->ingress_delays, &kept->ingress_delays);
-	add_histogram(&sum->egress_delays, &kept->egress_delays);
-	add_connects(&sum->ingress_connects, &kept->ingress_connects);
-	add_connects(&sum->egress_connects, &kept->egress_connects);
-}
-
-static void take_off(struct kept *sum, const struct natra_stats *stats)
-{
-	subtract_stats(&sum->ingress, &stats->ingress);
-	subtract_stats(&sum->egress, &stats->egress);
-	subtract_stats(&sum->backstop, &stats->backstop);
-	subtract_histogram(&sum->ingress_delays, &stats->ingress_delays);
-	subtract_histogram(&sum->egress_delays, &stats->egress_delays);
-	subtract_connects(&sum->ingress_connects, &stats->ingress_connects);
-	subtract_connects(&sum->egress_connects, &stats->egress_connects);
-}
-
 static struct kept kept_of(const struct pod_metrics *pod)
 {
-	struct kept kept = {
-		.ingress = pod->stats.ingress,
-		.egress = pod->stats.egress,
-		.backstop = pod->stats.backstop,
-		.ingress_delays = pod->stats.ingress_delays,
-		.egress_delays = pod->stats.egress_delays,
-		.ingress_connects = pod->stats.ingress_connects,
-		.egress_connects = pod->stats.egress_connects,
-	};
+	struct kept kept = {.stats = pod->stats};
 
 	memcpy(kept.id, pod->info.id, sizeof(kept.id));
 	memcpy(kept.namespace, pod->namespace, sizeof(kept.namespace));
@@ -126,8 +96,9 @@ struct kept *kept_begin(struct node_metrics *node, size_t *ret_len)
 		const struct pod_metrics *pod = &node->list[i];
 
 		if (pod->has_stats)
-			take_off(sum_of(list, &len, pod->namespace),
-				 &pod->stats);
+			subtract_all_stats(
+				&sum_of(list, &len, pod->namespace)->stats,
+				&pod->stats);
 	}
 	add_pods(node, list, &len);
 	*ret_len = len;
@@ -201,15 +172,18 @@ struct kept *kept_update(struct node_metrics *node, const struct kept *last,
 	/* The sums come first, so that sum_of() sees nothing else. */
 	for (size_t i = 0; i < len; i++) {
 		if (is_gone(node, &last[i]))
-			add_gone(sum_of(list, &list_len, last[i].namespace),
-				 &last[i]);
+			add_all_stats(
+				&sum_of(list, &list_len, last[i].namespace)
+					 ->stats,
+				&last[i].stats);
 	}
 	for (size_t i = 0; i < node->len; i++) {
 		const struct pod_metrics *pod = &node->list[i];
 
 		if (was_unreadable(node, pod, last, len))
-			take_off(sum_of(list, &list_len, pod->namespace),
-				 &pod->stats);
+			subtract_all_stats(
+				&sum_of(list, &list_len, pod->namespace)->stats,
+				&pod->stats);
 	}
 	for (size_t i = 0; i < len; i++) {
 		if (!is_missed(node, &last[i]))

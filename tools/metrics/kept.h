@@ -15,9 +15,7 @@ struct kept {
 	/* In how many scrapes it was not found, which may have been for a moment. */
 	unsigned int misses;
 	char namespace[NAMESPACE_MAX + 1];
-	struct natra_direction_stats ingress, egress, backstop;
-	struct natra_histogram ingress_delays, egress_delays;
-	struct natra_connect_stats ingress_connects, egress_connects;
+	struct natra_stats stats;
 };
 
 /* After so many scrapes without it a pod is gone for good. */

@@ -143,13 +143,13 @@ static void add_gone(struct row *row, const struct node_metrics *node)
 		if (strcmp(gone->namespace,
 			   row->namespace ? row->namespace : "") != 0)
 			continue;
-		add_stats(&in->stats, &gone->ingress);
-		add_stats(&out->stats, &gone->egress);
-		add_histogram(&in->delays, &gone->ingress_delays);
-		add_histogram(&out->delays, &gone->egress_delays);
-		add_connects(&in->connects, &gone->ingress_connects);
-		add_connects(&out->connects, &gone->egress_connects);
-		add_stats(&row->backstop, &gone->backstop);
+		add_stats(&in->stats, &gone->stats.ingress);
+		add_stats(&out->stats, &gone->stats.egress);
+		add_histogram(&in->delays, &gone->stats.ingress_delays);
+		add_histogram(&out->delays, &gone->stats.egress_delays);
+		add_connects(&in->connects, &gone->stats.ingress_connects);
+		add_connects(&out->connects, &gone->stats.egress_connects);
+		add_stats(&row->backstop, &gone->stats.backstop);
 	}
 }
 
