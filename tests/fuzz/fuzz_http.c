@@ -9,60 +9,13 @@
 
 /* For its functions that are called when a socket is ready. */
 #include "../../tools/agent/http.c"
+#include "fake_loop.h"
 #include "fuzz.h"
 
 #define ANSWER_MAX 8192
 
 static bool
 	is_known; /* whether the answer to the request that waits is known */
-
-int loop_add(struct loop *loop, struct source *source, uint32_t events)
-{
-	(void)loop;
-	(void)source;
-	(void)events;
-	return 0;
-}
-
-int loop_change(struct loop *loop, struct source *source, uint32_t events)
-{
-	return loop_add(loop, source, events);
-}
-
-void loop_close_source(struct loop *loop, struct source *source)
-{
-	(void)loop;
-	if (source->fd >= 0)
-		(void)close(source->fd);
-	source->fd = -1;
-}
-
-int timer_open(struct timer *timer, struct loop *loop, void (*expired)(void *),
-	       void *arg)
-{
-	(void)timer;
-	(void)loop;
-	(void)expired;
-	(void)arg;
-	return 0;
-}
-
-void timer_set(struct timer *timer, uint64_t delay_ms)
-{
-	(void)timer;
-	(void)delay_ms;
-}
-
-void timer_close(struct timer *timer, struct loop *loop)
-{
-	(void)timer;
-	(void)loop;
-}
-
-uint64_t clock_ms(void)
-{
-	return 1;
-}
 
 static int answer_fuzzed(void *arg, const struct http_request *request,
 			 struct http_body *body)

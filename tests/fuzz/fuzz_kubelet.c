@@ -6,50 +6,10 @@
  */
 #include "../../tools/agent/kubelet.c"
 #include "../../tools/common/log.h"
+#include "fake_loop.h"
 #include "fuzz.h"
 
 static uint64_t hash;
-
-uint64_t clock_ms(void)
-{
-	return 1;
-}
-
-int loop_add(struct loop *loop, struct source *source, uint32_t events)
-{
-	(void)loop;
-	(void)source;
-	(void)events;
-	return 0;
-}
-
-void loop_close_source(struct loop *loop, struct source *source)
-{
-	(void)loop;
-	if (source->fd >= 0)
-		(void)close(source->fd);
-	source->fd = -1;
-}
-
-int timer_open(struct timer *timer, struct loop *loop, void (*expired)(void *),
-	       void *arg)
-{
-	(void)loop;
-	*timer = (struct timer){.expired = expired, .arg = arg};
-	return 0;
-}
-
-void timer_set(struct timer *timer, uint64_t delay_ms)
-{
-	(void)timer;
-	(void)delay_ms;
-}
-
-void timer_close(struct timer *timer, struct loop *loop)
-{
-	(void)timer;
-	(void)loop;
-}
 
 static void seen(void *arg, const struct podevent *event)
 {
