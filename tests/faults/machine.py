@@ -403,6 +403,32 @@ def two_versions(node):
     return "pods start and stop, edits take effect"
 
 
+def two_agents(node, times=8):
+    """As while a node is updated: agents of this ABI and of the next follow the same edits and
+    take each other's limits away, and plugins of both start and stop pods."""
+    own, other = node.agent, os.path.dirname(node.next)
+    programs_of = [[find_natra()], ["env", f"LD_LIBRARY_PATH={other}", find_natra()]]
+    pods = [node.spare, Veth("second", "vsecond")]
+    node.start(env={"LD_LIBRARY_PATH": other})
+    with ThreadPoolExecutor(2) as pool:
+        for n in range(times):
+            # Each pod starts by one of them, both at once, and stops by the other.
+            rate = RATE if n % 2 else FIRST
+            node.edit(rate)
+            for command, wanted in ("ADD", [1, 0]), ("DEL", [0, 0]):
+                for answer in pool.map(lambda v, p, c=command: node.call(c, p, v),
+                                       programs_of, pods):
+                    must(answer.code == 0, f"{command}: {answer}")
+                must([programs(p) for p in pods] == [wanted] * 2, f"not both after {command}")
+                programs_of.reverse()
+            wait_until(lambda r=rate: node.rates() == {"net/steady/eth0": r},
+                       lambda: f"{node.rates()}\n{own.log()}\n{node.agent.log()}", 10)
+    pods[1].close()
+    must(node.agent.stop() == 0, "the agent's exit code")
+    node.agent = own
+    return f"{2 * times} pods start by one and stop by the other, {times} edits take effect"
+
+
 def clock_jumps(node):
     """A day back and two days forth. It changes the machine's clock, so it is for a VM."""
     for days in -1, 2, -1:
@@ -445,6 +471,7 @@ NIGHTLY = {
     "the agent is killed between edits, often": (killed_often, 5),
     "2000 pods, agent with the chart's memory": (many_pods, 15),
     "two ABIs at once": (two_versions, 5),
+    "agents and plugins of two ABIs at once": (two_agents, 5),
 }
 # The limits end here, so the stream may bring more until the agent has made them again.
 NO_LIMIT = pins_removed
