@@ -166,6 +166,25 @@ class Identity(KernelCase):
         self.agent().wait("adopted=2")
         self.assertEqual((self.programs("eth0"), self.programs("net1")), (1, 1))
 
+    def test_unnamed(self):
+        """A second way out of a pod with limits is counted."""
+        self.made("veth-a")
+        self.uplink()
+        with open(self.node.netns("a")) as ns:
+            run("ip", "link", "set", "up1", "netns", f"/proc/{os.getpid()}/fd/{ns.fileno()}",
+                "name", "net7")
+        agent = self.agent("--period", "1s")
+        agent.wait("adopted=1")
+
+        def counted():
+            return re.search("\nnatra_unnamed_interfaces (.)", agent.get("/metrics")[1])[1]
+        wait_until(lambda: counted() == "1", agent.log)
+        path = self.node.result("net-a-eth0")
+        result = json.loads(path.read_text())
+        result["result"]["interfaces"].append({"name": "up0"})
+        path.write_text(json.dumps(result))
+        wait_until(lambda: counted() == "0", agent.log)
+
     def test_without_a_kind(self):
         """A process of the pod can make interfaces that have none, as devices have none."""
         self.made(mac=True)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from node import Prometheus, check_dashboard, need, series
@@ -19,6 +20,7 @@ from limiters import Natra
 from namespaces import Pod
 import bpfsys
 import neighbour
+import podnode
 from script import run_script
 from report import skip
 
@@ -27,7 +29,7 @@ UDP_HEADERS = 14 + 20 + 8
 SIZE = 1400
 STATES = {"NatraUnshaped", "NatraCheckFailed", "NatraProgramBefore",
           "NatraInstallerNotReady", "NatraAbiMismatch", "NatraOverLimit",
-          "NatraLossAtLimit"}
+          "NatraLossAtLimit", "NatraFailedPods", "NatraUnreadableResults"}
 
 
 def prepare(args):
@@ -139,6 +141,15 @@ def break_all(node, unshaped):
                                bpfsys.BEFORE)
     break_abi(node.pods["newer"])
     os.unlink(node.list)
+    results = Path(node.root) / "var/lib/cni/results"
+    results.mkdir(parents=True)
+    (results / "net-torn-eth0").write_text('{"kind": "cniCacheV1", "containerId": "torn"')
+    cache = object.__new__(podnode.FakeNode)
+    cache.root, cache.results = results.parents[3], results
+    # Its network namespace is a file, so it cannot be limited.
+    (cache.root / "run/netns").mkdir(parents=True, exist_ok=True)
+    cache.pod("failed", {"ingressRate": 10**6}, ["ptp", {
+        "type": "natra", "capabilities": {"bandwidth": True}}])
     return kept
 
 
@@ -177,7 +188,7 @@ def check_node(r, node):
     for name in ("check", "before", "newer"):
         node.pod(name, "1M", "1M")
     node.pod("bare", None, None)
-    with Agent("--root", node.root, "--bpffs", BPFFS, "--no-adopt", "--runtime-version",
+    with Agent("--root", node.root, "--bpffs", BPFFS, "--period", "1s", "--runtime-version",
                "containerd://1.6.20", "--plugin", os.environ["NATRA_CNI"]) as agent:
         agent.wait_ready()
         # Before Prometheus begins, because losses at the limit are an alert.

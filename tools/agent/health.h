@@ -33,6 +33,7 @@ struct health {
 	uint64_t unreadable_events;
 	struct budget unreadable_said; /* ... in the log */
 	size_t unreadable_results;
+	size_t unnamed_interfaces; /* see jobs.h; of the last look, too */
 };
 
 void health_init(struct health *health, struct log *log);

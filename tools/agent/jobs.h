@@ -45,7 +45,9 @@ struct pods_report {
 	char error[256];
 	size_t adopted, replaced, upgraded, failed;
 	size_t unreadable; /* files in libcni's cache */
-	size_t later;      /* were not looked at, since the time was over */
+	/* Interfaces that lead out of pods that have limits, and that no result names. */
+	size_t unnamed;
+	size_t later; /* were not looked at, since the time was over */
 };
 
 /* Limits running pods that should have limits and have none, and lets all

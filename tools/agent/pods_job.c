@@ -10,6 +10,8 @@
 
 #include "../../src/policy/fields.h"
 #include "../common/memory.h"
+#include "../common/text.h"
+#include "../pods/netns.h"
 #include "../pods/results.h"
 #include "loop.h"
 #include "podif.h"
@@ -162,6 +164,39 @@ static void leave_before(const struct pods *pods, const struct podif *podif)
 		podif_failed(pods, podif, natra_error(pods->n));
 }
 
+struct unnamed {
+	uint32_t limited; /* the pod's interface that has limits */
+	size_t count;
+};
+
+static int count_unnamed(void *arg, const struct pod_link *link, const char *to)
+{
+	struct unnamed *unnamed = arg;
+
+	(void)to;
+	unnamed->count += link->ifindex != unnamed->limited;
+	return 0;
+}
+
+/* Looks for ways out of the pod that have no limits, once for all its interfaces. */
+static void look_for_unnamed(struct pods *pods, const struct podif *podif)
+{
+	struct natra_info info = NATRA_INIT(info);
+	struct unnamed unnamed = {0};
+	cleanup_close int fd = -1;
+
+	if (strcmp(podif->cached->ifname, "eth0") != 0 ||
+	    podif_query(podif, &info) <= 0)
+		return;
+	unnamed.limited = info.ifindex;
+	fd = netns_open(pods->root_fd, podif->cached->netns);
+	if (fd >= 0 &&
+	    interface_check_netns(podif->cached, fd, podif->why) == 0)
+		(void)interface_foreach_unnamed(pods->root_fd, podif->cached,
+						fd, count_unnamed, &unnamed);
+	pods->report->unnamed += unnamed.count;
+}
+
 static int look_at_result(void *arg, const char *path, const char *text)
 {
 	struct pods *pods = arg;
@@ -174,6 +209,7 @@ static int look_at_result(void *arg, const char *path, const char *text)
 			break;
 		look_at(pods, &podif);
 		leave_before(pods, &podif);
+		look_for_unnamed(pods, &podif);
 		break;
 	case CACHED_UNREADABLE:
 		say_unreadable(pods, path, &cached);
@@ -232,7 +268,7 @@ static int adopt(struct pods *pods)
 
 	if (r < 0 || !pods->waiting)
 		return r;
-	pods->waiting = pods->report->unreadable = 0;
+	pods->waiting = pods->report->unreadable = pods->report->unnamed = 0;
 	pods->until_ms = clock_ms() + DRAIN_MAX_MS;
 	r = results_foreach(pods->root_fd, look_at_result, pods);
 	pods->report->later = pods->waiting;

@@ -199,6 +199,10 @@ static void write_agent(struct exposition *e, const struct scrape *scrape)
 		"natra_failed_pods", METRIC_GAUGE, NULL,
 		"Running pods that could not be limited or upgraded at the last"
 		" look."};
+	static const struct metric unnamed = {
+		"natra_unnamed_interfaces", METRIC_GAUGE, NULL,
+		"Interfaces that lead out of limited pods and that no cached"
+		" result names, at the last look."};
 	const struct health *health = scrape->health;
 
 	if (scrape->installer)
@@ -207,8 +211,10 @@ static void write_agent(struct exposition *e, const struct scrape *scrape)
 		write_one(e, &failed, no_labels, health->failed_pods);
 	if (health->parts[PART_API].is_on)
 		write_one(e, &events, no_labels, health->unreadable_events);
-	if (health->parts[PART_PODS].is_on)
+	if (health->parts[PART_PODS].is_on) {
 		write_one(e, &results, no_labels, health->unreadable_results);
+		write_one(e, &unnamed, no_labels, health->unnamed_interfaces);
+	}
 	write_one(e, &errors, no_labels, scrape->errors);
 	write_one(e, &edits, no_labels, scrape->health->refused_edits);
 }
