@@ -423,6 +423,8 @@ def two_agents(node, times=8):
                 programs_of.reverse()
             wait_until(lambda r=rate: node.rates() == {"net/steady/eth0": r},
                        lambda: f"{node.rates()}\n{own.log()}\n{node.agent.log()}", 10)
+            # Each time that one takes over, the pod has its burst again.
+            time.sleep(WINDOW_S)
     pods[1].close()
     must(node.agent.stop() == 0, "the agent's exit code")
     node.agent = own
