@@ -414,6 +414,10 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 
 	packet->now_ns = bpf_ktime_get_coarse_ns();
 	control = read_packet(skb, is_sent(skb), config, &parsed, packet);
+	if (natra_fixed.has_classes &&
+	    natra_unlikely(skb->cb[0] & NATRA_CALL_HIDDEN))
+		return (__u32)NATRA_FORGET(NATRA_COUNT_DROPPED_RATE,
+					   packet->hash);
 	if (natra_unlikely(!limits->rate.mult) || is_exempt(skb))
 		return (__u32)NATRA_FORGET(NATRA_COUNT_UNLIMITED, packet->hash);
 

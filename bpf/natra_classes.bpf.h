@@ -10,7 +10,9 @@
  * The other end's address decides, by the longest prefix in the attachment's trie. A
  * packet whose peer is in no prefix may be in a class by its DSCP, for which the trie
  * has entries of another version. It is this order because a pod chooses the DSCP of
- * what it sends. What hides its address is in no class.
+ * what it sends. What has no address is in no class. What may hide one from natra and not
+ * from hosts, behind more VLAN tags than the parser reads, is dropped: in no class it might
+ * have more than in its own.
  *
  * Peers that are exempt are a class as well, which has no slot, because no limits and no
  * state of its own are needed: its packets count as unlimited in the attachment's own
@@ -60,9 +62,11 @@ struct {
 	__uint(value_size, sizeof(__u32));
 } natra_next SEC(".maps");
 
-/* Reads the other end's address and the DSCP. Returns false if there are none. */
+/* Reads the other end's address and the DSCP. Returns false if there are none, and sets
+ * *hidden if they are not found. */
 static __always_inline bool read_peer(struct __sk_buff *skb,
-				      struct natra_subnet *peer, __u32 *dscp)
+				      struct natra_subnet *peer, __u32 *dscp,
+				      bool *hidden)
 {
 	struct natra_parsed_packet parsed;
 	__u8 *ip = (__u8 *)parsed.raw;
@@ -72,6 +76,7 @@ static __always_inline bool read_peer(struct __sk_buff *skb,
 
 	if (natra_fixed.has_l2)
 		type = natra_parse_ethernet(skb, &offset, &parsed);
+	*hidden = natra_is_vlan(type);
 	if (bpf_skb_load_bytes(skb, offset, ip, CLASS_IP_LEN) < 0)
 		return false;
 	peer->version = ip[0] >> 4;
@@ -90,8 +95,20 @@ static __always_inline bool read_peer(struct __sk_buff *skb,
 	return false;
 }
 
+/* Returns whether the attachment of this slot has classes with slots, which follow its
+ * own. */
+static __always_inline bool has_class(__u32 slot)
+{
+	const struct natra_config *config;
+
+	slot++;
+	config = bpf_map_lookup_elem(&natra_configs, &slot);
+	return config && config->owner && config->class_number == 1;
+}
+
 /* Returns the number of the packet's class, 0 if it is in none, or NATRA_CLASS_EXEMPT. */
-static __always_inline __u32 find_class(struct __sk_buff *skb, void *trie)
+static __always_inline __u32 find_class(struct __sk_buff *skb, void *trie,
+					bool *hidden)
 {
 	struct natra_subnet peer;
 	__u32 dscp = 0;
@@ -100,7 +117,7 @@ static __always_inline __u32 find_class(struct __sk_buff *skb, void *trie)
 	/* An initialiser would be copied from .rodata, which is natra_fixed alone. */
 	__builtin_memset(&peer, 0, sizeof(peer));
 	peer.prefix_bits = NATRA_SUBNET_BITS_MAX;
-	if (!read_peer(skb, &peer, &dscp))
+	if (!read_peer(skb, &peer, &dscp, hidden))
 		return 0;
 	number = bpf_map_lookup_elem(trie, &peer);
 	if (!number) {
@@ -117,9 +134,12 @@ int natra_classes(struct __sk_buff *skb)
 {
 	const __u32 slot = skb->cb[0] & NATRA_CALL_SLOT;
 	void *trie = bpf_map_lookup_elem(&natra_tries, &slot);
-	const __u32 class = trie ? find_class(skb, trie) : 0;
+	bool hidden = false;
+	const __u32 class = trie ? find_class(skb, trie, &hidden) : 0;
 
 	skb->cb[0] += class == NATRA_CLASS_EXEMPT ? NATRA_CALL_EXEMPT : class;
+	if (natra_unlikely(hidden) && has_class(slot))
+		skb->cb[0] |= NATRA_CALL_HIDDEN;
 	bpf_tail_call(skb, &natra_next, 0);
 	return TC_ACT_UNSPEC; /* the bank is being removed */
 }

@@ -301,12 +301,14 @@ struct natra_connects {
 
 /* How a stub calls an engine: cb[0] has the number of the slot, whether the interface
  * sends the packet, whether fq below can hold it, and whether the other end is its
- * destination. natra_classes adds to it that the other end is exempt. */
+ * destination. natra_classes adds to it that the other end is exempt, or hidden from the
+ * classes that there are. */
 #define NATRA_CALL_SLOT    0xffffU
 #define NATRA_CALL_SENT    0x10000U
 #define NATRA_CALL_HELD    0x20000U
 #define NATRA_CALL_PEER_TO 0x40000U
 #define NATRA_CALL_EXEMPT  0x80000U
+#define NATRA_CALL_HIDDEN  0x100000U
 
 /* Fixed at load, so that the verifier knows the numbers. */
 struct natra_fixed {

@@ -47,7 +47,6 @@ static const struct kind kinds[] = {
 	{"first fragment6", 6, .fragment6 = 1, .then = UDP},
 	{"last fragment6", 6, .fragment6 = 1448},
 	{"not IP", 0, .then = NOT_IP},
-	{"three vlans", 0, .tags = 3, .then = UDP},
 };
 
 static void extend(struct packet *p, const char *extensions)
