@@ -185,7 +185,8 @@ static int check_allowed(const struct settings *s, struct natra *n,
 
 	none.allowed = s->allowed;
 	none.allowed_len = s->allowed_len;
-	if (natra_policy_annotate(n, &policy, &none, &classes) < 0)
+	if (s->allowed_len &&
+	    natra_policy_annotate(n, &policy, &none, &classes) < 0)
 		return failure_set(failure, CNI_BAD_CONFIG, "%s",
 				   natra_error(n));
 	return 0;
