@@ -168,9 +168,8 @@ ELSEWHERE = {
     "cargo add": "it needs the repository's address",
     "natra-sys/bindgen": "tests/rust/test.py",
     "helm ": "tests/kube/chart.py, on a node with a kubelet",
+    "kubectl natra ": "tests/cli/test_kubectl.py, where there is a kubectl",
     "kubectl ": "tests/kube, on a node with a kubelet, where there is one",
-    "node=$(kubectl": "as kubectl",
-    "agent=$(kubectl": "as kubectl",
     "cd /proc/": "tests/kube/image.py: the image has these files",
 }
 # What a page leaves to its reader; DOCTOR may find something wrong with the machine.

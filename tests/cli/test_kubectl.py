@@ -1,0 +1,159 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""`kubectl natra` with a real kubectl where there is one, and an API server that is made up.
+NATRACTL_FAKE is natractl linked with fake_natra.c, which runs in the place of the agents'."""
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from fake_cluster import Cluster
+
+TOOL = Path(__file__).resolve().parents[2] / "tools/kubectl/kubectl-natra"
+KUBECTL = shutil.which("kubectl")
+
+
+class Arguments(unittest.TestCase):
+    """What is wrong is said before kubectl is called."""
+
+    def test_wrong(self):
+        for words, says in ((["stats"], "needs one NAMESPACE/POD"),
+                            (["events", "a/b", "c/d"], "needs one NAMESPACE/POD"),
+                            (["lists"], "unknown command 'lists'"),
+                            (["--speed", "list"], "unknown option '--speed'"),
+                            (["--context"], "--context: needs a value")):
+            with self.subTest(words=words):
+                p = subprocess.run([TOOL, *words], text=True, capture_output=True,
+                                   env={"PATH": "/usr/bin:/bin"})
+                self.assertEqual((p.returncode, p.stdout, p.stderr.count("\n")), (1, "", 1))
+                self.assertIn(says, p.stderr)
+
+    def test_help(self):
+        p = subprocess.run([TOOL, "--help"], text=True, capture_output=True)
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        commands = re.findall(r"^  (\w+) .*  ", p.stdout, re.M)
+        self.assertEqual(commands, ["status", "list", "doctor", "stats", "top", "events",
+                                    "sysdump"])
+        p = subprocess.run([TOOL], text=True, capture_output=True)
+        self.assertEqual((p.returncode, p.stdout), (2, ""))
+
+
+class Krew(unittest.TestCase):
+    def test_manifest(self):
+        with tempfile.TemporaryDirectory(prefix="natra-krew-") as tmp:
+            archive = f"{tmp}/natra.tar.gz"
+            words = [TOOL.with_name("krew"), "0.1.0", "https://example.org", "https://e/a.tar.gz"]
+            subprocess.run(["tar", "-czf", archive, "-C", TOOL.parent, TOOL.name], check=True)
+            p = subprocess.run([*words, archive], text=True, capture_output=True)
+            self.assertEqual((p.returncode, p.stdout), (1, ""))
+            self.assertIn("has no LICENSE", p.stderr)
+            subprocess.run(["tar", "-czf", archive, "LICENSE", "-C", TOOL.parent, TOOL.name],
+                           check=True, cwd=TOOL.parents[2])
+            text = subprocess.run([*words, archive], text=True, capture_output=True,
+                                  check=True).stdout
+            number = hashlib.sha256(Path(archive).read_bytes()).hexdigest()
+        self.assertEqual(re.findall("^ +(version|uri|sha256|bin): (.*)", text, re.M), [
+            ("version", "v0.1.0"), ("uri", "https://e/a.tar.gz"), ("sha256", number),
+            ("bin", "kubectl-natra")])
+
+
+@unittest.skipUnless(KUBECTL, "no kubectl")
+class WithKubectl(unittest.TestCase):
+    def setUp(self):
+        tmp = tempfile.TemporaryDirectory(prefix="natra-kubectl-")
+        self.addCleanup(tmp.cleanup)
+        self.tmp = Path(tmp.name)
+        (self.tmp / "root").mkdir()
+        self.cluster = Cluster(os.environ["NATRACTL_FAKE"], self.tmp / "root")
+        self.addCleanup(self.cluster.close)
+        (self.tmp / "config").write_text(self.cluster.kubeconfig)
+        # As kubectl finds a plugin.
+        (self.tmp / "kubectl-natra").symlink_to(TOOL)
+
+    def natra(self, *words):
+        return subprocess.run(
+            [KUBECTL, "natra", *words], text=True, capture_output=True, timeout=120,
+            cwd=self.tmp, stdin=subprocess.DEVNULL, env={
+                **os.environ, "KUBECONFIG": str(self.tmp / "config"), "HOME": str(self.tmp),
+                "PATH": f"{self.tmp}:{os.environ['PATH']}"})
+
+    def must(self, *words, code=0):
+        p = self.natra(*words)
+        self.assertEqual(p.returncode, code, p)
+        return p.stdout
+
+    def test_status(self):
+        lines = [line.split() for line in self.must("status").splitlines()]
+        self.assertEqual(lines[0], ["NODE", "READY", "VERSION", "MODE", "EGRESS", "KERNEL"])
+        self.assertEqual([line[:2] for line in lines[1:]],
+                         [["node-1", "ready"], ["node-2", "NOT"]])
+        for line in lines[1:]:
+            self.assertEqual(len(line), 6)
+            self.assertNotIn("?", line)
+
+    def test_list(self):
+        out = self.must("list")
+        self.assertEqual(re.findall("^node-.:$", out, re.M), ["node-1:", "node-2:"])
+        self.assertIn("shop/web", out)
+        self.assertNotIn("node-1", self.must("list", "node-2"))
+
+    def test_pod(self):
+        """A pod's commands run on its node, with its name."""
+        for command in "stats", "events", "top":
+            with self.subTest(command=command):
+                self.cluster.executed.clear()
+                # Its name means several of fake_natra.c's attachments: natractl says which.
+                p = self.natra(command, "shop/web")
+                self.assertEqual(self.cluster.executed,
+                                 [["/bin/natractl", command, "shop/web"]], p)
+
+    def test_doctor(self):
+        self.natra("doctor", "shop/web")
+        self.assertEqual(self.cluster.executed, [
+            ["/bin/natractl", "doctor", f"--root={self.tmp}/root", "--platform=default",
+             "shop/web"]])
+        self.assertEqual(re.findall("^node-.:$", self.natra("doctor").stdout, re.M),
+                         ["node-1:", "node-2:"])
+
+    def test_exit_code(self):
+        """What natractl returns is returned."""
+        self.must("list", "node-1")
+        self.assertEqual(self.natra("stats", "shop/web").returncode, 1)
+
+    def test_errors(self):
+        for words, says in ((["stats", "web"], "'web' is not NAMESPACE/POD"),
+                            (["stats", "shop/late"], "pod 'shop/late' is on no node yet"),
+                            (["stats", "shop/none"], '"none" not found'),
+                            (["list", "node-3"], "node 'node-3' has no natra-agent")):
+            with self.subTest(words=words):
+                p = self.natra(*words)
+                self.assertEqual((p.returncode, p.stdout), (1, ""))
+                self.assertIn(says, p.stderr)
+        self.cluster.pods.clear()
+        self.assertIn("app.kubernetes.io/name=natra", self.natra("list").stderr)
+
+    def test_sysdump(self):
+        name = self.must("sysdump").strip()
+        self.assertEqual((self.tmp / name).stat().st_mode & 0o777, 0o600)
+        with tarfile.open(self.tmp / name) as tar:
+            files = {m.name.split("/", 1)[1]: tar.extractfile(m).read().decode()
+                     for m in tar.getmembers() if m.isfile()}
+        for node in "node-1", "node-2":
+            for part in ("version", "probe", "list", "stats", "groups", "events", "metrics",
+                         "doctor", "log", "log-before", "pod"):
+                self.assertTrue(files[f"{node}/{part}"], part)
+        self.assertEqual(files["node-2/log"], "the log of natra-agent-2\n")
+        self.assertIn("exit 1", files["node-1/log-before"])
+        self.assertNotIn("the-secret-token", "".join(files.values()))
+        self.assertEqual(list(self.tmp.glob("natra-sysdump-*")), [self.tmp / name])
+
+
+if __name__ == "__main__":
+    unittest.main()
