@@ -265,6 +265,22 @@ static void packets_depart_when_the_group_lets_them(void **state)
 	assert_int_equal(r.tstamp, at_ns + LEN * 1000ULL);
 }
 
+/* Packets of all members wait there, so half of the longest delay, 1 s, is the target. */
+static void a_long_wait_for_the_group_is_marked(void **state)
+{
+	struct th_result r;
+	struct packet p;
+
+	(void)state;
+	packet_make_tcp4(&p, 1, 2, LEN); /* ECT(0) */
+	set_member_ahead(900 * TH_MS);
+	th_send(&run, &p, NULL, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_PACED);
+	set_member_ahead(1200 * TH_MS);
+	th_send(&run, &p, NULL, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_MARKED);
+}
+
 /* The pod's own turn counts if that is later. */
 static void packets_depart_when_their_own_limit_lets_them(void **state)
 {
@@ -528,6 +544,7 @@ int main(void)
 		EACH(large_flows_of_the_group_are_no_mice),
 		EACH(members_are_limited_by_their_group_alone),
 		EACH(changed_limits_hold_at_once),
+		CASE("edt_", a_long_wait_for_the_group_is_marked, load_edt),
 		CASE("edt_", packets_depart_when_the_group_lets_them, load_edt),
 		CASE("edt_", packets_depart_when_their_own_limit_lets_them,
 		     load_edt),
