@@ -170,7 +170,8 @@ NATRA_API int natra_policy_annotate(struct natra *n,
  * If it fails, the interface and the state are as before, save that an automatic group which
  * was there keeps the limits that it was given. A repeated call with the same
  * arguments succeeds and keeps counters, unless another build with another layout of
- * the maps made the attachment: then they begin again, see natra_upgrade. Other owners'
+ * the maps made the attachment, or another owner's program has come in front on the host
+ * side: then they begin again, see natra_upgrade, and natra is in front again. Other owners'
  * programs on the same hooks still run, after natra's. The library logs a warning if a
  * program runs before natra's nevertheless (see natra_neighbour), and if limits of the
  * bandwidth plugin apply as well (see natra_find_leftovers).

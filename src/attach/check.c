@@ -499,3 +499,18 @@ int check_neighbours(struct natra *n, const struct pin_gen *gen,
 		return fail_errno(n, r, "list programs");
 	return r;
 }
+
+static int is_in_front(void *arg, const struct natra_neighbour *e)
+{
+	const struct record *record = arg;
+
+	return e->is_before_ours && strcmp(e->ifname, record->host.ifname) == 0;
+}
+
+bool check_is_overtaken(struct natra *n, const struct pin_gen *gen)
+{
+	KEEP_ERROR_SCOPE(n);
+
+	return record_has_hook(&gen->record, true, RECORD_HOOK_NONE) &&
+	       check_neighbours(n, gen, is_in_front, (void *)&gen->record) == 1;
+}

@@ -32,4 +32,9 @@ const struct record_link *check_sought_link(const struct pin_gen *gen);
 int check_neighbours(struct natra *n, const struct pin_gen *gen,
 		     natra_neighbour_fn fn, void *arg);
 
+/* Returns whether another owner's program runs before the attachment's on the host side, where
+ * attaching anew goes to the front again. In a pod's namespace the pod can put one there each
+ * time. */
+bool check_is_overtaken(struct natra *n, const struct pin_gen *gen);
+
 #endif

@@ -444,7 +444,8 @@ static bool can_keep(struct natra *n, const struct pin_gen *gen,
 	       limits_cover(&gen->record, &subnets, &order->policy,
 			    &order->subnets) &&
 	       engine_serves(&gen->record) &&
-	       check_attached(n, gen, order->scene.pod_fd) == 0;
+	       check_attached(n, gen, order->scene.pod_fd) == 0 &&
+	       !check_is_overtaken(n, gen);
 }
 
 static int keep(struct natra *n, struct pin_gen *gen, const struct order *order)

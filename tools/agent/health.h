@@ -28,6 +28,9 @@ struct health {
 	} parts[PART_MAX];
 	uint64_t refused_edits; /* since the start */
 	uint64_t failed_pods;   /* of the last look at all of them */
+	uint64_t
+		hook_repairs; /* places on hooks that were given back, since the start */
+	uint64_t contested_hooks; /* ... and are not any more */
 	/* Events of pods that could not be read since the agent began, and files of libcni's
 	 * cache that could not at the last look. */
 	uint64_t unreadable_events;

@@ -13,6 +13,7 @@
 
 #include "../common/memory.h"
 #include "groupfile.h"
+#include "hookwatch.h"
 #include "http.h"
 #include "installer.h"
 #include "keeper.h"
@@ -32,6 +33,7 @@ struct agent {
 	cJSON *element; /* of a list of others; NULL: they have none */
 	struct keeper keeper;
 	struct groupfile groups;
+	struct hookwatch hooks;
 	struct live *live;
 	struct pluginlog pluginlog;
 	struct scrape scrape;
@@ -186,6 +188,7 @@ static void removed(void *arg)
 	live_close(agent->live);
 	agent->live = NULL;
 	groupfile_close(&agent->groups);
+	hookwatch_close(&agent->hooks);
 	keeper_close(&agent->keeper);
 }
 
@@ -264,6 +267,18 @@ static int follow_groups(struct agent *agent)
 	return r < 0 ? start_failure(agent, r, "follow", o->groups) : 0;
 }
 
+static int watch_hooks(struct agent *agent)
+{
+	int r;
+
+	if (agent->options.no_pods)
+		return 0;
+	agent->hooks.jobs = &agent->keeper.jobs;
+	agent->hooks.health = &agent->health;
+	r = hookwatch_open(&agent->hooks, &agent->workers);
+	return r < 0 ? start_failure(agent, r, "watch", "the hooks") : 0;
+}
+
 static int follow_edits(struct agent *agent)
 {
 	const struct options *o = &agent->options;
@@ -317,6 +332,8 @@ static int begin(struct agent *agent)
 	if (r == 0)
 		r = follow_groups(agent);
 	if (r == 0)
+		r = watch_hooks(agent);
+	if (r == 0)
 		r = follow_edits(agent);
 	return r < 0 ? r : keep_installed(agent);
 }
@@ -326,6 +343,7 @@ static void end(struct agent *agent)
 	live_close(agent->live);
 	pluginlog_close(&agent->pluginlog);
 	groupfile_close(&agent->groups);
+	hookwatch_close(&agent->hooks);
 	keeper_close(&agent->keeper);
 	installer_close(&agent->installer);
 	scrape_close(&agent->scrape);

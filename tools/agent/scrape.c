@@ -179,6 +179,21 @@ static void write_installer(struct exposition *e, const struct scrape *scrape)
 	write_one(e, &repairs, no_labels, in->repaired);
 }
 
+static void write_hooks(struct exposition *e, const struct health *health)
+{
+	static const struct metric repairs = {
+		"natra_hook_repairs", METRIC_COUNTER, NULL,
+		"How often natra's programs were put back on a hook that somebody"
+		" took."};
+	static const struct metric contested = {
+		"natra_contested_hooks", METRIC_GAUGE, NULL,
+		"Host-side interfaces where somebody takes natra's place each"
+		" time."};
+
+	write_one(e, &repairs, no_labels, health->hook_repairs);
+	write_one(e, &contested, no_labels, health->contested_hooks);
+}
+
 static void write_agent(struct exposition *e, const struct scrape *scrape)
 {
 	static const struct metric errors = {
@@ -205,6 +220,8 @@ static void write_agent(struct exposition *e, const struct scrape *scrape)
 		" result names, at the last look."};
 	const struct health *health = scrape->health;
 
+	if (health->parts[PART_PODS].is_on)
+		write_hooks(e, health);
 	if (scrape->installer)
 		write_installer(e, scrape);
 	if (health->parts[PART_PODS].is_on)

@@ -1,0 +1,181 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""natra-agent gives natra's programs back the place on a hook that another agent has taken, and
+stops where the other one does not. Needs root; all is in namespaces and on a bpffs of the test's
+own. With -v each test prints how long it took, or what it cost."""
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../harness/python")
+import bpfsys
+import kernel_case
+from kernel_case import NATRACTL, KernelCase, run
+from podnode import wait_until
+
+DEV = "veth-a"
+HOOKS = ("ingress", "egress")
+ROUNDS = 5
+FIGHT_S = 10
+
+
+class Hooks(KernelCase):
+    def setUp(self):
+        super().setUp()
+        self.pod("a", None)
+        self.process_of("a")
+        fd = bpfsys.load([(0xb7, 0, 0, 0), (0x95, 0, 0, 0)], b"")
+        bpfsys.pin(fd, f"{self.bpffs}/handle_ingress")
+        os.close(fd)
+
+    def attach(self, mode):
+        run(NATRACTL, "--bpffs", str(self.bpffs), "attach", "eth0", "--netns",
+            str(self.node.netns("a")), "--id", "net/a/eth0", "--attach-mode", mode,
+            "--ingress-rate", "10M", "--egress-rate", "10M")
+
+    def watched(self, mode):
+        self.attach(mode)
+        agent = self.agent()
+        agent.wait_ready()
+        # The first look is done.
+        time.sleep(0.5)
+        return agent
+
+    def first(self):
+        """Return whose the first programs of the hooks are: natra's or others'."""
+        hooks = json.loads(run(NATRACTL, "--bpffs", str(self.bpffs), "--json", "show",
+                               "net/a/eth0"))["hooks"]
+        return [next((h["is_ours"] for h in hooks if h["hook_side"] == side), None)
+                for side in HOOKS]
+
+    def back(self, agent, what, begin, repairs=1):
+        """Wait until natra is first again, and print how long that took."""
+        wait_until(lambda: self.first() == [True, True], agent.log, 20)
+        print(f"{what}: back after {(time.monotonic() - begin) * 1e3:.0f} ms", file=sys.stderr)
+        agent.wait("somebody took natra's place")
+        wait_until(lambda: f"natra_hook_repairs_total {repairs}\n" in agent.get("/metrics")[1],
+                   agent.log, 20)
+        self.assertIn("natra_contested_hooks 0\n", agent.get("/metrics")[1])
+
+    def aws(self):
+        """The calls of AWS's agent at its restart."""
+        for hook in HOOKS:
+            add = ("tc", "filter", "add", "dev", DEV, hook, "protocol", "all", "prio", "1",
+                   "handle", "1", "bpf", "direct-action", "object-pinned",
+                   f"{self.bpffs}/handle_ingress")
+            if subprocess.run(add, stderr=subprocess.DEVNULL, check=False).returncode:
+                run("tc", "filter", "del", "dev", DEV, hook, "protocol", "all", "prio", "1",
+                    "handle", "1", "bpf")
+                run(*add)
+
+    def test_aws_restarts(self):
+        agent = self.watched("clsact-hostside")
+        for repairs in 1, 2:
+            begin = time.monotonic()
+            self.aws()
+            self.back(agent, "aws restarts", begin, repairs)
+
+    def test_filters_removed(self):
+        """As Cilium does when it makes an endpoint's programs anew."""
+        agent = self.watched("clsact-hostside")
+        begin = time.monotonic()
+        for hook in HOOKS:
+            run("tc", "filter", "del", "dev", DEV, hook)
+        self.back(agent, "filters removed", begin)
+
+    def test_qdisc_removed(self):
+        """As Felix does."""
+        agent = self.watched("clsact-hostside")
+        begin = time.monotonic()
+        run("tc", "qdisc", "del", "dev", DEV, "clsact")
+        self.back(agent, "clsact removed", begin)
+
+    def test_link_in_front(self):
+        """The kernel does not tell of links."""
+        if not json.loads(run(NATRACTL, "--json", "probe"))["tcx"]:
+            self.skipTest("no TCX")
+        agent = self.watched("tcx-hostside")
+        begin = time.monotonic()
+        fd = bpfsys.load_pass()
+        links = [bpfsys.tcx_link(fd, socket.if_nametoindex(DEV), kind,
+                                 bpfsys.BEFORE)
+                 for kind in (bpfsys.TCX_INGRESS, bpfsys.TCX_EGRESS)]
+        self.back(agent, "TCX in front", begin)
+        for link in (*links, fd):
+            os.close(link)
+
+    def test_pod_side_is_left_alone(self):
+        """What a pod does to its own interface is its own doing."""
+        agent = self.watched("clsact-podside")
+        for _ in range(3):
+            subprocess.run(["nsenter", f"--net={self.node.netns('a')}", "tc", "qdisc", "del",
+                            "dev", "eth0", "clsact"], check=False, stderr=subprocess.DEVNULL)
+            run("tc", "qdisc", "add", "dev", DEV, "clsact")
+            run("tc", "qdisc", "del", "dev", DEV, "clsact")
+            time.sleep(0.5)
+        self.assertEqual(agent.count("took natra's place"), 0)
+
+    def cpu_s(self, agent):
+        """The agent's time, and that of the jobs that have ended."""
+        with open(f"/proc/{agent.process.pid}/stat") as f:
+            times = f.read().rsplit(")", 1)[1].split()[11:15]
+        return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+
+    def test_fight(self):
+        """The other agent answers at once, each time."""
+        agent = self.watched("clsact-hostside")
+        ends = threading.Event()
+
+        def fight():
+            while not ends.wait(0.05):
+                self.aws()
+        other = threading.Thread(target=fight)
+        begin = time.monotonic()
+        other.start()
+        try:
+            line = agent.wait("takes natra's place on 'veth-a' each time", timeout=60)
+            print(f"gives up after {time.monotonic() - begin:.1f} s", file=sys.stderr)
+            self.assertIn('level=error', line)
+            took = agent.count("took natra's place")
+            self.assertEqual(took, ROUNDS)
+            metrics = agent.get("/metrics")[1]
+            self.assertIn(f"natra_hook_repairs_total {ROUNDS}\n", metrics)
+            self.assertIn("natra_contested_hooks 1\n", metrics)
+            before = self.cpu_s(agent)
+            time.sleep(FIGHT_S)
+            spent = self.cpu_s(agent) - before
+            print(f"CPU of {FIGHT_S} s of a fight that natra has given up: {spent:.2f} s",
+                  file=sys.stderr)
+            self.assertLess(spent, 0.02 * FIGHT_S)
+            self.assertEqual(agent.count("took natra's place"), took)
+            self.assertEqual(agent.count("each time"), 1)
+        finally:
+            ends.set()
+            other.join()
+
+    def test_others_filters(self):
+        """Filters of others where natra has none are no work."""
+        agent = self.watched("clsact-hostside")
+        run("ip", "link", "add", "other0", "type", "veth", "peer", "name", "other1")
+        self.addCleanup(run, "ip", "link", "del", "other0")
+        run("tc", "qdisc", "add", "dev", "other0", "clsact")
+        before = self.cpu_s(agent)
+        end = time.monotonic() + FIGHT_S
+        while time.monotonic() < end:
+            for verb in "add", "del":
+                subprocess.run(["tc", "filter", verb, "dev", "other0", "ingress", "prio", "7",
+                                "protocol", "ip", "u32", "match", "u32", "0", "0", "flowid",
+                                "1:1"], check=False, stderr=subprocess.DEVNULL)
+        spent = self.cpu_s(agent) - before
+        print(f"CPU of {FIGHT_S} s of others' filters: {spent:.2f} s", file=sys.stderr)
+        self.assertLess(spent, 0.02 * FIGHT_S)
+        self.assertEqual(agent.count("took natra's place"), 0)
+
+
+if __name__ == "__main__":
+    kernel_case.main()

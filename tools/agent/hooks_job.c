@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "hooks_job.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../src/policy/mode.h"
+#include "../common/memory.h"
+
+struct found {
+	char id[NATRA_ID_MAX + 1];
+	char ifname[16];
+	uint32_t ifindex;
+	uint32_t programs[3]; /* those that belong on the interface; 0: none */
+	bool is_overtaken;
+};
+
+struct hooks {
+	struct natra *n;
+	struct log *log;
+	struct found *list;
+	size_t len;
+};
+
+static int add(void *arg, const struct natra_info *info,
+	       const struct natra_stats *stats)
+{
+	struct hooks *hooks = arg;
+	struct found *found;
+
+	if (!stats || !info->host_ifindex || hooks->len == HOOKS_MAX)
+		return 0;
+	hooks->list = memory_grow(hooks->list,
+				  (hooks->len + 1) * sizeof(*hooks->list));
+	found = &hooks->list[hooks->len++];
+	*found = (struct found){0};
+	memcpy(found->id, info->id, sizeof(found->id));
+	memcpy(found->ifname, info->host_ifname, sizeof(found->ifname));
+	found->ifindex = info->host_ifindex;
+	if (mode_is_hostside(info->mode)) {
+		found->programs[0] = info->ingress_prog_id;
+		found->programs[1] = info->egress_prog_id;
+	}
+	found->programs[2] = info->pace_prog_id;
+	return 0;
+}
+
+/* Crosses out a program that is there. */
+static int note_program(void *arg, const struct natra_neighbour *e)
+{
+	struct found *missing = arg;
+
+	if (strcmp(e->ifname, missing->ifname) != 0)
+		return 0;
+	missing->is_overtaken |= e->is_before_ours;
+	for (size_t i = 0; i < 3; i++) {
+		if (e->is_ours && e->prog_id == missing->programs[i])
+			missing->programs[i] = 0;
+	}
+	return 0;
+}
+
+/* Returns whether it has its place, or -1 if that cannot be told, as of a pod that ends. This
+ * looks at the host side alone, since it is done for all pods now and then. */
+static int has_place(struct natra *n, const struct found *found)
+{
+	struct found missing = *found;
+
+	if (natra_foreach_neighbour(n, found->id, note_program, &missing) < 0)
+		return -1;
+	return !missing.is_overtaken && !missing.programs[0] &&
+	       !missing.programs[1] && !missing.programs[2];
+}
+
+static enum hook_state restore(const struct hooks *hooks,
+			       const struct found *found)
+{
+	int r = natra_upgrade(hooks->n, found->id);
+
+	if (r < 0)
+		log_write(hooks->log, NATRA_LOG_WARN,
+			  "%s: cannot be put back on '%s': %s", found->id,
+			  found->ifname, natra_error(hooks->n));
+	else
+		log_write(
+			hooks->log, NATRA_LOG_WARN,
+			"%s: somebody took natra's place on '%s', which it has again",
+			found->id, found->ifname);
+	return r == 0 ? HOOK_RESTORED : HOOK_LOST;
+}
+
+static enum hook_state look(const struct hooks *hooks,
+			    const struct found *found,
+			    const struct hook_entry *entry, bool all)
+{
+	int r;
+
+	if (entry && !entry->is_asked && !all)
+		return HOOK_UNKNOWN;
+	r = has_place(hooks->n, found);
+	if (r != 0)
+		return r < 0 ? HOOK_UNKNOWN : HOOK_WELL;
+	return entry && !entry->may_restore ? HOOK_LOST : restore(hooks, found);
+}
+
+void hooks_job_run(const struct jobs *jobs, const struct hook_entry *list,
+		   size_t len, bool all, struct hooks_report *report)
+{
+	struct hooks hooks = {.log = jobs->log};
+	int r = jobs_open(jobs, &hooks.n);
+
+	if (r == 0)
+		r = natra_foreach_stats(hooks.n, add, &hooks);
+	if (r < 0)
+		(void)snprintf(report->error, sizeof(report->error), "%s",
+			       hooks.n ? natra_error(hooks.n) : strerror(-r));
+	for (size_t i = 0; r == 0 && i < hooks.len; i++) {
+		const struct found *found = &hooks.list[i];
+		const struct hook_entry *entry = NULL;
+
+		for (size_t j = 0; j < len && !entry; j++)
+			entry = list[j].ifindex == found->ifindex ? &list[j]
+								  : NULL;
+		report->list[i].ifindex = found->ifindex;
+		report->list[i].state = look(&hooks, found, entry, all);
+		report->len = i + 1;
+	}
+	report->r = r;
+	free(hooks.list);
+	natra_close(hooks.n);
+}

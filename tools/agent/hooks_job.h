@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The job of hookwatch.h: finds attachments that have lost their place on the host side, and
+ * gives it back. */
+#ifndef NATRA_AGENT_HOOKS_JOB_H
+#define NATRA_AGENT_HOOKS_JOB_H
+
+#include "jobs.h"
+
+/* A node has rarely more than 250 pods. Those beyond this are not watched. */
+#define HOOKS_MAX 1024
+
+/* A host-side interface with programs of natra's, by its index. */
+struct hook_entry {
+	uint32_t ifindex;
+	bool is_dirty; /* something changed there */
+	bool is_asked; /* ... of which the job is to find out what */
+	bool may_restore;
+	bool is_given_up;
+	uint32_t rounds; /* how often its place was given back */
+	uint64_t last_ms;
+};
+
+enum hook_state {
+	HOOK_UNKNOWN, /* not looked at, or it could not be */
+	HOOK_WELL,
+	HOOK_RESTORED,
+	HOOK_LOST, /* ... and not given back */
+};
+
+struct hooks_report {
+	int r;
+	char error[256];
+	size_t len;
+	struct {
+		uint32_t ifindex;
+		uint32_t state; /* enum hook_state */
+	} list[HOOKS_MAX];
+};
+
+/* Looks at the entries that are asked for, and at interfaces that are in none; at all of them, if
+ * `all`. */
+void hooks_job_run(const struct jobs *jobs, const struct hook_entry *list,
+		   size_t len, bool all, struct hooks_report *report);
+
+#endif

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "hookwatch.h"
+
+#include <net/if.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "../common/memory.h"
+#include "tcnotice.h"
+
+#define JOB_MAX_MS     60000
+/* Who replaces its filters does so in several calls. */
+#define GATHER_MS      20
+/* Jobs that follow each other have this between their beginnings, and much more where what
+ * changes is nothing of natra's. */
+#define GAP_MS         200
+#define STRANGE_GAP_MS 5000
+#define PERIOD_MS      10000
+/* A place is given back this often, and the time between doubles each time, from FIRST_WAIT_MS
+ * on; then natra leaves it until it was quiet for QUIET_MS. */
+#define ROUNDS_MAX     5
+#define FIRST_WAIT_MS  500
+#define QUIET_MS       600000
+
+static struct hook_entry *find(const struct hookwatch *h, uint32_t ifindex)
+{
+	for (size_t i = 0; i < h->len; i++) {
+		if (h->list[i].ifindex == ifindex)
+			return &h->list[i];
+	}
+	return NULL;
+}
+
+/* Returns when an entry's place may be given back. */
+static uint64_t due_ms(const struct hook_entry *entry)
+{
+	return entry->rounds ? entry->last_ms + ((uint64_t)FIRST_WAIT_MS
+						 << (entry->rounds - 1))
+			     : 0;
+}
+
+/* Sets the timer for the first thing that is to be done. */
+static void arm(struct hookwatch *h)
+{
+	const uint64_t now_ms = clock_ms();
+	uint64_t at_ms = h->looked_ms + PERIOD_MS;
+
+	if (h->work.pid || h->work.is_waiting)
+		return;
+	if (h->is_strange && at_ms > h->looked_ms + STRANGE_GAP_MS)
+		at_ms = h->looked_ms + STRANGE_GAP_MS;
+	for (size_t i = 0; i < h->len; i++) {
+		const struct hook_entry *entry = &h->list[i];
+		uint64_t entry_ms = due_ms(entry);
+
+		if (!entry->is_dirty || entry->is_given_up)
+			continue;
+		if (entry_ms < h->looked_ms + GAP_MS)
+			entry_ms = h->looked_ms + GAP_MS;
+		at_ms = entry_ms < at_ms ? entry_ms : at_ms;
+	}
+	if (h->looks_at_all)
+		at_ms = h->looked_ms + GAP_MS;
+	timer_set(&h->next,
+		  at_ms > now_ms + GATHER_MS ? at_ms - now_ms : GATHER_MS);
+}
+
+/* Takes note of a change on an interface. */
+static bool note(void *arg, uint32_t ifindex)
+{
+	struct hookwatch *h = arg;
+	struct hook_entry *entry = find(h, ifindex);
+
+	if (!entry) {
+		h->is_strange = true;
+		return true;
+	}
+	/* Of two who fight natra is the one that stops, and this is all that it costs. */
+	if (entry->is_given_up || entry->is_dirty)
+		return false;
+	entry->is_dirty = true;
+	return true;
+}
+
+static void changed(void *arg, uint32_t events)
+{
+	struct hookwatch *h = arg;
+	bool is_new = false;
+
+	(void)events;
+	if (tcnotice_read(h->notices.fd, note, h, &is_new) < 0)
+		h->looks_at_all = is_new = true;
+	if (is_new)
+		arm(h);
+}
+
+static void run(void *arg)
+{
+	const struct hookwatch *h = arg;
+
+	hooks_job_run(h->jobs, h->list, h->len, h->asks_for_all,
+		      h->work.report);
+}
+
+static void look(void *arg)
+{
+	struct hookwatch *h = arg;
+	const uint64_t now_ms = clock_ms();
+
+	if (now_ms - h->looked_ms >= PERIOD_MS)
+		h->looks_at_all = true;
+	for (size_t i = 0; i < h->len; i++) {
+		struct hook_entry *entry = &h->list[i];
+
+		if (now_ms - entry->last_ms > QUIET_MS) {
+			entry->rounds = 0;
+			entry->is_given_up = false;
+		}
+		entry->may_restore =
+			entry->rounds < ROUNDS_MAX && due_ms(entry) <= now_ms;
+		entry->is_asked = entry->is_dirty;
+		entry->is_dirty = false;
+	}
+	/* The job may have to wait. What changes from here on is for the next one. */
+	h->asks_for_all = h->looks_at_all;
+	h->looks_at_all = h->is_strange = false;
+	h->looked_ms = now_ms;
+	work_start(&h->work);
+}
+
+static void give_up(struct hookwatch *h, struct hook_entry *entry)
+{
+	char ifname[IF_NAMESIZE] = "?";
+
+	entry->is_given_up = true;
+	entry->is_dirty = false;
+	log_write(
+		h->jobs->log, NATRA_LOG_ERROR,
+		"somebody takes natra's place on '%s' each time that it is put back (%d times): its limits may not hold, and natra leaves it for %d minutes; `natractl doctor` says more",
+		if_indextoname(entry->ifindex, ifname) ? ifname : "?",
+		ROUNDS_MAX, QUIET_MS / 60000);
+}
+
+/* Takes over the state of an interface in place of what was known of it. */
+static void update(struct hookwatch *h, struct hook_entry *entry,
+		   uint32_t state)
+{
+	const uint64_t now_ms = clock_ms();
+
+	if (state == HOOK_RESTORED ||
+	    (state == HOOK_LOST && entry->may_restore)) {
+		entry->rounds++;
+		entry->last_ms = now_ms;
+		h->health->hook_repairs += state == HOOK_RESTORED;
+	}
+	if (state != HOOK_LOST)
+		return;
+	if (entry->rounds >= ROUNDS_MAX && !entry->is_given_up)
+		give_up(h, entry);
+	else
+		entry->is_dirty = true;
+}
+
+static void done(void *arg, enum work_end end)
+{
+	struct hookwatch *h = arg;
+	const struct hooks_report *report = h->work.report;
+	struct hook_entry *list;
+
+	if (end != WORK_DONE || report->r < 0) {
+		if (!h->has_failed)
+			log_write(
+				h->jobs->log, NATRA_LOG_WARN,
+				"the hooks on the host side are not looked at: %s",
+				end == WORK_DONE ? report->error
+						 : "ended half-way");
+		h->has_failed = true;
+		arm(h);
+		return;
+	}
+	h->has_failed = false;
+	list = memory_new((report->len + 1) * sizeof(*list));
+	h->health->contested_hooks = 0;
+	for (size_t i = 0; i < report->len; i++) {
+		const struct hook_entry *old = find(h, report->list[i].ifindex);
+
+		if (old)
+			list[i] = *old;
+		else
+			list[i] = (struct hook_entry){
+				.ifindex = report->list[i].ifindex,
+				.may_restore = true,
+			};
+		update(h, &list[i], report->list[i].state);
+		h->health->contested_hooks += list[i].is_given_up;
+	}
+	free(h->list);
+	h->list = list;
+	h->len = report->len;
+	arm(h);
+}
+
+int hookwatch_open(struct hookwatch *h, struct workers *workers)
+{
+	int r;
+
+	h->notices = (struct source){tcnotice_open(), changed, h};
+	if (h->notices.fd < 0)
+		log_write(h->jobs->log, NATRA_LOG_WARN,
+			  "hooks are looked at every %d s only: %s",
+			  PERIOD_MS / 1000, strerror(-h->notices.fd));
+	h->work = (struct work){
+		.run = run,
+		.done = done,
+		.arg = h,
+		.report_size = sizeof(struct hooks_report),
+		.time_max_ms = JOB_MAX_MS,
+		.sets_limits = true,
+	};
+	r = work_open(&h->work, workers);
+	if (r == 0)
+		r = timer_open(&h->next, workers->loop, look, h);
+	if (r == 0 && h->notices.fd >= 0)
+		r = loop_add(workers->loop, &h->notices, EPOLLIN);
+	if (r < 0)
+		return r;
+	h->looks_at_all = true;
+	timer_set(&h->next, GATHER_MS);
+	return 0;
+}
+
+void hookwatch_close(struct hookwatch *h)
+{
+	if (!h->work.workers)
+		return;
+	if (h->notices.fd >= 0)
+		loop_close_source(h->work.workers->loop, &h->notices);
+	timer_close(&h->next, h->work.workers->loop);
+	work_close(&h->work);
+	free(h->list);
+	h->list = NULL;
+	h->len = 0;
+}
