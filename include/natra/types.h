@@ -315,7 +315,7 @@ struct natra_info {
 	 *  the host side beside the ingress one. */
 	uint32_t ingress_prog_id;
 	uint32_t egress_prog_id;
-	uint32_t pace_prog_id;
+	uint32_t host_prog_id;
 	char pin_path[128]; /**< as pid 1 sees it, if bpffs_path was NULL */
 	/** The programs are of this library's build; else natra_upgrade replaces them. */
 	bool program_is_current;

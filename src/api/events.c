@@ -62,7 +62,7 @@ static int add_named(void *arg, const char *path)
 	events->list = list;
 	named = &list[events->len++];
 	*named = (struct named){
-		.is_paced = record->leg[LEG_PACE].hook != RECORD_HOOK_NONE,
+		.is_paced = record->leg[LEG_HOST].hook != RECORD_HOOK_NONE,
 	};
 	for (int i = 0; i < LEG_MAX; i++)
 		named->owner[i] = record->slot[i].owner;

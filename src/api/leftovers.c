@@ -120,7 +120,7 @@ static int drain(struct natra *n, const struct natra_target *target,
 {
 	const bool lifted[LEG_MAX] = {
 		[LEG_INGRESS] = l->root.qdisc.kind[0],
-		[LEG_PACE] = l->root.qdisc.kind[0],
+		[LEG_HOST] = l->root.qdisc.kind[0],
 		[LEG_EGRESS] = l->ifb_root.qdisc.kind[0],
 	};
 	cleanup_pin_dir struct pin_dir lifting = PIN_DIR_INIT;

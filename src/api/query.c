@@ -54,7 +54,7 @@ void info_of(const struct pin_gen *gen, struct natra_info *info)
 	}
 	info->mode = (enum natra_mode)m->mode;
 	info->edt_active = m->edt != 0;
-	info->pace_active = m->leg[LEG_PACE].hook != RECORD_HOOK_NONE;
+	info->pace_active = m->leg[LEG_HOST].hook != RECORD_HOOK_NONE;
 	info->fq_is_ours = m->pod.fq != 0;
 	info->host_fq_is_ours = m->host.fq != 0;
 	info->unshaped = m->unshaped != 0;
@@ -66,7 +66,7 @@ void info_of(const struct pin_gen *gen, struct natra_info *info)
 	info->abi = m->abi;
 	info->ingress_prog_id = m->leg[LEG_INGRESS].prog_id;
 	info->egress_prog_id = m->leg[LEG_EGRESS].prog_id;
-	info->pace_prog_id = m->leg[LEG_PACE].prog_id;
+	info->host_prog_id = m->leg[LEG_HOST].prog_id;
 }
 
 void info_set_bypass(struct natra_info *info, const struct bypass *bypass)

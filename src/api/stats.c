@@ -94,7 +94,7 @@ static int read_stats(struct natra *n, struct views *views,
 		      const struct record *record, uint32_t number,
 		      struct natra_stats *ret)
 {
-	const bool pace = record->leg[LEG_PACE].hook != RECORD_HOOK_NONE;
+	const bool pace = record->leg[LEG_HOST].hook != RECORD_HOOK_NONE;
 	struct natra_connects in = {0}, out = {0}, pacer = {0};
 	int r;
 
@@ -107,7 +107,7 @@ static int read_stats(struct natra *n, struct views *views,
 			     &ret->ingress_heavy_flows, &ret->ingress_delays,
 			     &in);
 	if (r == 0 && pace)
-		r = read_leg(n, views, record, number, LEG_PACE, &ret->ingress,
+		r = read_leg(n, views, record, number, LEG_HOST, &ret->ingress,
 			     &ret->ingress_heavy_flows, &ret->ingress_delays,
 			     &pacer);
 	/* Where the pacer is the only program into the pod, it measures. */
@@ -353,7 +353,7 @@ int natra_top(struct natra *n, const char *id, enum natra_direction direction,
 	if (r < 0)
 		return r;
 	if (direction == NATRA_DIRECTION_INGRESS)
-		leg = gen.record.leg[LEG_PACE].hook ? LEG_PACE : LEG_INGRESS;
+		leg = gen.record.leg[LEG_HOST].hook ? LEG_HOST : LEG_INGRESS;
 	if (!gen.record.leg[leg].hook) {
 		*inout_len = 0;
 		return finish(n, 0);

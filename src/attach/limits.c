@@ -32,7 +32,7 @@ bool limits_cover(const struct record *record, const struct subnets *subnets,
 		  const struct natra_policy *policy, const struct subnets *to)
 {
 	bool pace = policy->ingress_mode == NATRA_INGRESS_MODE_PACE;
-	bool in = record->leg[pace ? LEG_PACE : LEG_INGRESS].hook;
+	bool in = record->leg[pace ? LEG_HOST : LEG_INGRESS].hook;
 	bool out =
 		record->leg[LEG_EGRESS].hook && !may_gain_edt(record, subnets);
 	const struct natra_policy have = record_get_policy(record);

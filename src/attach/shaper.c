@@ -68,7 +68,7 @@ static void place_leg(struct attempt *a, enum leg leg)
 
 	h->hook = is_tcx((enum natra_mode)record->mode) ? RECORD_HOOK_TCX
 							: RECORD_HOOK_CLSACT;
-	h->on_host = hostside || leg == LEG_PACE;
+	h->on_host = hostside || leg == LEG_HOST;
 	/* Packets into the pod are sent by the host-side veth, and received by
 	 * the pod's. */
 	h->hook_ingress = (leg == LEG_EGRESS) == (h->on_host != 0);
@@ -88,7 +88,7 @@ static bool leg_wanted(const struct attempt *a, enum leg leg)
 	switch (leg) {
 	case LEG_EGRESS:
 		return limits(a->order, true) || both;
-	case LEG_PACE:
+	case LEG_HOST:
 		return pace;
 	case LEG_INGRESS:
 		/* On the host side the pacer has the only hook that there

@@ -463,7 +463,7 @@ static void set_fair(struct natra_limits *l, enum leg leg, bool paced,
 			UINT64_MAX / (l->rate.burst_ns ? l->rate.burst_ns : 1);
 		l->fair_shift = policy_fair_shift(&l->rate, FAIR_BYTES_POLICED,
 						  POLICY_FAIR_SHIFT_POLICED);
-	} else if (leg == LEG_PACE) {
+	} else if (leg == LEG_HOST) {
 		l->fair_shift = policy_fair_shift(&l->rate, FAIR_BYTES_PACED,
 						  POLICY_FAIR_SHIFT_HELD);
 	} else {
@@ -530,7 +530,7 @@ struct natra_limits policy_limits_of(const struct natra_policy *policy,
 	l.enter_units = threshold_units(policy, rate);
 	if (paced) {
 		l.max_delay_ns =
-			leg == LEG_PACE ? p.pace_limit_ns : p.horizon_ns;
+			leg == LEG_HOST ? p.pace_limit_ns : p.horizon_ns;
 		l.unfelt_delay_ns = p.pace_limit_ns < l.max_delay_ns
 					    ? p.pace_limit_ns
 					    : l.max_delay_ns;

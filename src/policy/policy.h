@@ -14,9 +14,9 @@ struct policy_field;
 
 /* The three places where an attachment may judge packets of a pod. */
 enum leg {
-	LEG_INGRESS, /* into the pod; behind LEG_PACE it is the backstop */
+	LEG_INGRESS, /* into the pod; behind LEG_HOST it is the backstop */
 	LEG_EGRESS,  /* out of the pod */
-	LEG_PACE,    /* into the pod, on the host side */
+	LEG_HOST,    /* into the pod, on the host side */
 	LEG_MAX
 };
 

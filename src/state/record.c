@@ -69,7 +69,7 @@ const char *leg_name(enum leg leg)
 	static const char *const names[LEG_MAX] = {
 		[LEG_INGRESS] = "ingress",
 		[LEG_EGRESS] = "egress",
-		[LEG_PACE] = "pace",
+		[LEG_HOST] = "host",
 	};
 
 	return names[leg];

@@ -212,14 +212,14 @@ record_limits(const struct record *record, const struct record_classes *classes,
 		    : &record->limits[leg];
 }
 
-/* Returns "ingress", "egress" or "pace", for the names of pins and for
+/* Returns "ingress", "egress" or "host", for the names of pins and for
  * messages. */
 const char *leg_name(enum leg leg);
 
 /* Returns whether a leg's packets can be given a departure time. */
 static inline bool record_is_paced(const struct record *record, enum leg leg)
 {
-	return leg == LEG_PACE || (leg == LEG_EGRESS && record->edt);
+	return leg == LEG_HOST || (leg == LEG_EGRESS && record->edt);
 }
 
 /* Returns whether a leg is attached by `hook` on that side; RECORD_HOOK_NONE

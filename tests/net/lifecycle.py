@@ -52,7 +52,7 @@ def objects(show):
     """Return the ids of the attachment's programs, of those that they call, of the maps
     of both, and of the links."""
     progs = {show[k] for k in ("ingress_prog_id", "egress_prog_id",
-                               "pace_prog_id")} - {0}
+                               "host_prog_id")} - {0}
     arrays = maps_of(progs)
     progs |= {c for a in arrays for c in called_programs(a)}
     maps = maps_of(progs)

@@ -120,7 +120,7 @@ def held(attachments, top=BPFFS):
     ids = set(engine_programs(maps))
     for a in attachments:
         ids |= {a[k] for k in ("ingress_prog_id", "egress_prog_id",
-                               "pace_prog_id") if a[k]}
+                               "host_prog_id") if a[k]}
     return [p for p in bpftool("prog", "show") if p["id"] in ids], maps
 
 

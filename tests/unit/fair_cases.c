@@ -23,7 +23,7 @@ struct natra_limits limits_of(uint64_t rate_bits, enum mode mode)
 
 	return policy_limits(&policy,
 			     mode == EDT    ? LEG_EGRESS
-			     : mode == PACE ? LEG_PACE
+			     : mode == PACE ? LEG_HOST
 					    : LEG_INGRESS,
 			     mode != POLICE);
 }

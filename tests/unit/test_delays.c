@@ -52,12 +52,12 @@ static void delay_limit_is_that_of_the_way_it_is_kept(void **state)
 	p.egress_rate_bits_per_sec = 1000000000;
 	l = policy_limits(&p, LEG_EGRESS, false);
 	assert_int_equal(l.max_overdraft_ns, 10 * MS);
-	l = policy_limits(&p, LEG_PACE, true);
+	l = policy_limits(&p, LEG_HOST, true);
 	assert_int_equal(l.max_delay_ns, 40 * MS);
 	assert_int_equal(l.target_ns, 5 * MS);
 	assert_int_equal(l.unfelt_delay_ns, 40 * MS);
 	p.pace_limit_ns = 8 * MS;
-	l = policy_limits(&p, LEG_PACE, true);
+	l = policy_limits(&p, LEG_HOST, true);
 	assert_int_equal(l.target_ns, 4 * MS);
 	p.pace_limit_ns = 40 * MS;
 	p.horizon_ns = 30 * MS;

@@ -559,7 +559,7 @@ static void backstop_is_no_member(void **state)
 	l = policy_limits(&p, LEG_INGRESS, false);
 	policy_join(&l.member, 3, false);
 	assert_int_equal(l.member.group, 0);
-	l = policy_limits(&p, LEG_PACE, true);
+	l = policy_limits(&p, LEG_HOST, true);
 	assert_int_equal(l.member.share, 65536 / 4);
 }
 

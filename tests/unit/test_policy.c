@@ -355,7 +355,7 @@ static void unlimited_direction_is_all_zero(void **state)
 	p.heavy_hitter_threshold_bytes = 1000000;
 	l = policy_limits(&p, LEG_INGRESS, false);
 	assert_memory_equal(&l, &zero, sizeof(l));
-	l = policy_limits(&p, LEG_PACE, true);
+	l = policy_limits(&p, LEG_HOST, true);
 	assert_memory_equal(&l, &zero, sizeof(l));
 	p = policy_of(5000000, 0);
 	l = policy_limits(&p, LEG_EGRESS, true);
@@ -430,7 +430,7 @@ static void backstop_is_looser_than_the_pacer(void **state)
 	/* This is the pacer's limit plus the pacer's jitter. */
 	assert_int_equal(backstop.rate.burst_ns, 50 * MS + 50 * MS);
 	assert_int_equal(backstop.mice.burst_ns,
-			 policy_limits(&p, LEG_PACE, true).mice.burst_ns +
+			 policy_limits(&p, LEG_HOST, true).mice.burst_ns +
 				 50 * MS);
 	assert_int_equal(backstop.enter_units, police.enter_units * 2);
 	assert_int_equal(backstop.leave_units, backstop.enter_units / 8);

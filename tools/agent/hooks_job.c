@@ -43,7 +43,7 @@ static int add(void *arg, const struct natra_info *info,
 		found->programs[0] = info->ingress_prog_id;
 		found->programs[1] = info->egress_prog_id;
 	}
-	found->programs[2] = info->pace_prog_id;
+	found->programs[2] = info->host_prog_id;
 	return 0;
 }
 

@@ -18,12 +18,12 @@ static struct row_direction ingress_of(const struct pod_metrics *pod,
 	const struct natra_info *info = &pod->info;
 
 	return (struct row_direction){
-		.is_there = info->ingress_prog_id || info->pace_prog_id,
+		.is_there = info->ingress_prog_id || info->host_prog_id,
 		.stats = stats->ingress,
 		.is_held = info->pace_active,
 		.delays = stats->ingress_delays,
 		.is_measured = info->policy.sli == NATRA_SLI_ON &&
-			       (info->ingress_prog_id || info->pace_prog_id),
+			       (info->ingress_prog_id || info->host_prog_id),
 		.connects = stats->ingress_connects,
 		.bytes_per_sec = info->effective.ingress_rate_bits_per_sec / 8,
 		.burst_bytes = bytes_of(info->effective.ingress_burst_bits),

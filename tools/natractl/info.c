@@ -208,8 +208,8 @@ static void print_state(const struct natra_info *info)
 	print_field("because", info->reason);
 	printf("  %-15s ingress %u, egress %u", "program ids",
 	       info->ingress_prog_id, info->egress_prog_id);
-	if (info->pace_prog_id)
-		printf(", pace %u", info->pace_prog_id);
+	if (info->host_prog_id)
+		printf(", host side %u", info->host_prog_id);
 	puts(info->program_is_current || info->other_abi
 		     ? ""
 		     : ", of another build (natractl upgrade)");
@@ -342,7 +342,7 @@ cJSON *info_json(struct natra *n, const struct natra_info *info)
 	cJSON_AddBoolToObject(o, "host_fq_is_ours", info->host_fq_is_ours);
 	json_add_u64(o, "ingress_prog_id", info->ingress_prog_id);
 	json_add_u64(o, "egress_prog_id", info->egress_prog_id);
-	json_add_u64(o, "pace_prog_id", info->pace_prog_id);
+	json_add_u64(o, "host_prog_id", info->host_prog_id);
 	cJSON_AddBoolToObject(o, "program_is_current",
 			      info->program_is_current);
 	json_add_u64(o, "ingress_bypassed_percent",

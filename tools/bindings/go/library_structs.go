@@ -201,7 +201,7 @@ func infoAlone(c *C.struct_natra_info) Info {
 		ABI:              uint32(c.abi),
 		IngressProgID:    uint32(c.ingress_prog_id),
 		EgressProgID:     uint32(c.egress_prog_id),
-		PaceProgID:       uint32(c.pace_prog_id),
+		HostProgID:       uint32(c.host_prog_id),
 		PinPath:          text(&c.pin_path[0]),
 		ProgramIsCurrent: bool(c.program_is_current),
 		OtherABI:         bool(c.other_abi),

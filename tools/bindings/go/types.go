@@ -148,7 +148,7 @@ type Info struct {
 	// The kernel's ids of the programs, 0 where there is none.
 	IngressProgID uint32 `json:"ingress_prog_id"`
 	EgressProgID  uint32 `json:"egress_prog_id"`
-	PaceProgID    uint32 `json:"pace_prog_id"`
+	HostProgID    uint32 `json:"host_prog_id"`
 	PinPath       string `json:"pin_path"`
 	// ProgramIsCurrent: the programs are of this build; else [Handle.Upgrade] replaces
 	// them.

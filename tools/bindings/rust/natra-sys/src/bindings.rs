@@ -260,7 +260,7 @@ pub struct natra_info {
     pub abi: u32,
     pub ingress_prog_id: u32,
     pub egress_prog_id: u32,
-    pub pace_prog_id: u32,
+    pub host_prog_id: u32,
     pub pin_path: [::std::os::raw::c_char; 128usize],
     pub program_is_current: bool,
     pub other_abi: bool,

@@ -488,7 +488,7 @@ pub struct Info {
     pub abi: u32,
     pub ingress_prog_id: u32,
     pub egress_prog_id: u32,
-    pub pace_prog_id: u32,
+    pub host_prog_id: u32,
     pub pin_path: String,
     pub program_is_current: bool,
     /// A natra of another ABI attached it: the policies have the rates only.
@@ -522,7 +522,7 @@ impl Info {
             abi: c.abi,
             ingress_prog_id: c.ingress_prog_id,
             egress_prog_id: c.egress_prog_id,
-            pace_prog_id: c.pace_prog_id,
+            host_prog_id: c.host_prog_id,
             pin_path: text_of(&c.pin_path),
             program_is_current: c.program_is_current,
             other_abi: c.other_abi,
