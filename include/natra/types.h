@@ -69,7 +69,7 @@ enum natra_fast_pass {
 
 /** The way in which ingress is held to its rate. */
 enum natra_ingress_mode {
-	NATRA_INGRESS_MODE_POLICE, /**< mark ECN, else drop, in front of the pod */
+	NATRA_INGRESS_MODE_POLICE, /**< mark ECN, else drop, on the host side if there is one */
 	NATRA_INGRESS_MODE_PACE, /**< hold in fq on the host-side veth */
 	NATRA_INGRESS_MODE_MAX
 };
@@ -311,8 +311,8 @@ struct natra_info {
 	uint32_t host_ifindex;
 	uint64_t netns_inode;
 	uint32_t abi; /**< of the pinned state */
-	/** Kernel ids, 0 where there is none. Pace has a program of its own on
-	 *  the host side beside the ingress one. */
+	/** Kernel ids, 0 where there is none. With `host_prog_id`, which judges ingress on
+	 *  the host side, `ingress_prog_id` is the backstop in the pod. */
 	uint32_t ingress_prog_id;
 	uint32_t egress_prog_id;
 	uint32_t host_prog_id;
@@ -404,7 +404,7 @@ struct natra_stats {
 	size_t sz;
 	struct natra_direction_stats ingress;
 	struct natra_direction_stats egress;
-	/** Behind NATRA_INGRESS_MODE_PACE, whose pacer on the host side is `ingress`. */
+	/** Of what reaches the pod, if `ingress` is judged on the host side. */
 	struct natra_direction_stats backstop;
 	/** The flows in the table of natra_top whose last packet is at most a minute old. */
 	uint32_t ingress_heavy_flows;
@@ -466,7 +466,7 @@ struct natra_event {
 	/** NATRA_DIRECTION_MAX if `id` is "". */
 	enum natra_direction direction;
 	enum natra_event_reason reason;
-	/** The event is from the pod-side backstop behind NATRA_INGRESS_MODE_PACE. */
+	/** The event is from the backstop in the pod, see natra_stats. */
 	bool backstop;
 	uint64_t time_ns; /**< CLOCK_MONOTONIC */
 	/** How many events after the last one were overwritten before they were read. */

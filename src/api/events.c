@@ -24,7 +24,7 @@ _Static_assert((int)NATRA_EVENT_MAX == (int)NATRA_REPORT_MAX &&
 /* The parts of an attachment's record that its events need. */
 struct named {
 	uint64_t owner[LEG_MAX];
-	bool is_paced; /* LEG_INGRESS is then the backstop */
+	bool has_host; /* LEG_INGRESS is then the backstop */
 	/* By the class's number; that of the rest is "". */
 	char class_name[1 + NATRA_CLASSES_MAX][NATRA_CLASS_NAME_MAX + 1];
 	char id[NATRA_ID_MAX + 1];
@@ -62,7 +62,7 @@ static int add_named(void *arg, const char *path)
 	events->list = list;
 	named = &list[events->len++];
 	*named = (struct named){
-		.is_paced = record->leg[LEG_HOST].hook != RECORD_HOOK_NONE,
+		.has_host = record->leg[LEG_HOST].hook != RECORD_HOOK_NONE,
 	};
 	for (int i = 0; i < LEG_MAX; i++)
 		named->owner[i] = record->slot[i].owner;
@@ -88,7 +88,7 @@ static bool find_named(const struct natra_events *events,
 			event->direction = leg == LEG_EGRESS
 						   ? NATRA_DIRECTION_EGRESS
 						   : NATRA_DIRECTION_INGRESS;
-			event->backstop = leg == LEG_INGRESS && named->is_paced;
+			event->backstop = leg == LEG_INGRESS && named->has_host;
 			memcpy(event->id, named->id, sizeof(event->id));
 			memcpy(event->label, named->label,
 			       sizeof(event->label));

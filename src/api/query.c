@@ -54,7 +54,7 @@ void info_of(const struct pin_gen *gen, struct natra_info *info)
 	}
 	info->mode = (enum natra_mode)m->mode;
 	info->edt_active = m->edt != 0;
-	info->pace_active = m->leg[LEG_HOST].hook != RECORD_HOOK_NONE;
+	info->pace_active = record_is_paced(m, LEG_HOST);
 	info->fq_is_ours = m->pod.fq != 0;
 	info->host_fq_is_ours = m->host.fq != 0;
 	info->unshaped = m->unshaped != 0;

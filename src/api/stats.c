@@ -11,6 +11,7 @@
 #include "state/engine.h"
 #include "state/pin_dir.h"
 #include "state/view.h"
+#include "util/cleanup.h"
 #include "util/str.h"
 #include "../../bpf/natra_durations.h"
 
@@ -94,8 +95,9 @@ static int read_stats(struct natra *n, struct views *views,
 		      const struct record *record, uint32_t number,
 		      struct natra_stats *ret)
 {
-	const bool pace = record->leg[LEG_HOST].hook != RECORD_HOOK_NONE;
-	struct natra_connects in = {0}, out = {0}, pacer = {0};
+	const bool host = record->leg[LEG_HOST].hook != RECORD_HOOK_NONE;
+	struct natra_connects in = {0}, out = {0}, at_host = {0};
+	uint32_t in_pod;
 	int r;
 
 	*ret = (struct natra_stats){.sz = sizeof(*ret)};
@@ -103,16 +105,20 @@ static int read_stats(struct natra *n, struct views *views,
 		     &ret->egress_heavy_flows, &ret->egress_delays, &out);
 	if (r == 0)
 		r = read_leg(n, views, record, number, LEG_INGRESS,
-			     pace ? &ret->backstop : &ret->ingress,
+			     host ? &ret->backstop : &ret->ingress,
 			     &ret->ingress_heavy_flows, &ret->ingress_delays,
 			     &in);
-	if (r == 0 && pace)
+	in_pod = ret->ingress_heavy_flows;
+	if (r == 0 && host)
 		r = read_leg(n, views, record, number, LEG_HOST, &ret->ingress,
 			     &ret->ingress_heavy_flows, &ret->ingress_delays,
-			     &pacer);
-	/* Where the pacer is the only program into the pod, it measures. */
+			     &at_host);
+	/* Where it is the only program into the pod, it measures. */
 	if (!record->leg[LEG_INGRESS].hook)
-		in = pacer;
+		in = at_host;
+	/* What comes past the host side is in the backstop's table alone. */
+	if (host && ret->ingress_heavy_flows < in_pod)
+		ret->ingress_heavy_flows = in_pod;
 	ret->ingress_connects = connects_of(&in, &out);
 	ret->egress_connects = connects_of(&out, &in);
 	return r;
@@ -332,14 +338,52 @@ static struct natra_flow flow_of(const struct natra_flow_entry *entry,
 	return flow;
 }
 
+/* The entries of the tables of flows that an attachment has in one direction. */
+struct flow_tables {
+	struct natra_flow_entry list[2 * (1 + NATRA_CLASSES_MAX) * NATRA_FLOWS];
+	size_t len;
+};
+
+/* Adds those of a leg, if there is one. */
+static int add_tables(struct natra *n, const struct record *record,
+		      enum leg leg, struct flow_tables *tables)
+{
+	cleanup_slot struct slot slot = SLOT_INIT;
+	int r;
+
+	if (!record->leg[leg].hook)
+		return 0;
+	r = engine_open_slot(n, &record->slot[leg], &slot);
+	if (r == -ENOENT)
+		return refuse(n, r, "the flows of '%s' are gone", record->id);
+	for (uint32_t i = 0; i < record_slots(record) && r == 0; i++) {
+		const struct slot of = slot_of_class(&slot, i);
+
+		r = slot_flows(n, &of, &tables->list[tables->len]);
+		tables->len += NATRA_FLOWS;
+	}
+	return r;
+}
+
+/* Returns whether a flow is among those before it, which are larger: the host side and
+ * the backstop have seen it. */
+static bool is_repeated(const struct flow_tables *tables, size_t at)
+{
+	for (size_t i = 0; i < at; i++) {
+		if (tables->list[i].tag == tables->list[at].tag &&
+		    memcmp(&tables->list[i].tuple, &tables->list[at].tuple,
+			   sizeof(struct natra_tuple)) == 0)
+			return true;
+	}
+	return false;
+}
+
 int natra_top(struct natra *n, const char *id, enum natra_direction direction,
 	      struct natra_flow *ret_flows, size_t *inout_len)
 {
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
-	struct natra_flow_entry entries[(1 + NATRA_CLASSES_MAX) * NATRA_FLOWS];
-	cleanup_slot struct slot slot = SLOT_INIT;
-	enum leg leg = LEG_EGRESS;
-	size_t len = 0, all = 0;
+	cleanup_free struct flow_tables *tables = NULL;
+	size_t len = 0;
 	uint32_t now;
 	int r;
 
@@ -352,29 +396,23 @@ int natra_top(struct natra *n, const char *id, enum natra_direction direction,
 		r = attachment_find(n, id, &gen);
 	if (r < 0)
 		return r;
-	if (direction == NATRA_DIRECTION_INGRESS)
-		leg = gen.record.leg[LEG_HOST].hook ? LEG_HOST : LEG_INGRESS;
-	if (!gen.record.leg[leg].hook) {
-		*inout_len = 0;
-		return finish(n, 0);
-	}
-	r = engine_open_slot(n, &gen.record.slot[leg], &slot);
-	if (r == -ENOENT)
-		return refuse(n, r, "the flows of '%s' are gone", id);
-	for (; all < record_slots(&gen.record) && r == 0; all++) {
-		const struct slot of = slot_of_class(&slot, (uint32_t)all);
-
-		r = slot_flows(n, &of, &entries[all * NATRA_FLOWS]);
+	tables = calloc(1, sizeof(*tables));
+	if (!tables)
+		return fail_errno(n, -ENOMEM, "read the flows");
+	for (int leg = 0; leg < LEG_MAX && r == 0; leg++) {
+		if ((leg == LEG_EGRESS) ==
+		    (direction == NATRA_DIRECTION_EGRESS))
+			r = add_tables(n, &gen.record, (enum leg)leg, tables);
 	}
 	if (r < 0)
 		return r;
 
 	now = slot_flow_now();
-	all *= NATRA_FLOWS;
-	qsort(entries, all, sizeof(entries[0]), more_bytes_first);
-	for (size_t i = 0; i < all && len < *inout_len; i++) {
-		if (entries[i].tag)
-			ret_flows[len++] = flow_of(&entries[i], now);
+	qsort(tables->list, tables->len, sizeof(tables->list[0]),
+	      more_bytes_first);
+	for (size_t i = 0; i < tables->len && len < *inout_len; i++) {
+		if (tables->list[i].tag && !is_repeated(tables, i))
+			ret_flows[len++] = flow_of(&tables->list[i], now);
 	}
 	*inout_len = len;
 	return finish(n, 0);

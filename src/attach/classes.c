@@ -8,9 +8,15 @@ void classes_leg_limits(const struct record *record, enum leg leg,
 			const struct subnets *subnets,
 			struct natra_limits *ret_limits)
 {
+	const bool is_backstop =
+		leg == LEG_INGRESS && record->leg[LEG_HOST].hook;
+
 	for (uint32_t i = 0; i < record_slots(record); i++) {
-		ret_limits[i] = classes_limits(policy, subnets, i, leg,
-					       record_is_paced(record, leg));
+		ret_limits[i] =
+			is_backstop
+				? classes_backstop(policy, subnets, i)
+				: classes_limits(policy, subnets, i, leg,
+						 record_is_paced(record, leg));
 		policy_join(&ret_limits[i].member, group, leg == LEG_EGRESS);
 	}
 }

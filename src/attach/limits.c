@@ -28,11 +28,24 @@ static bool may_gain_edt(const struct record *record,
 	       !mode_is_hostside((enum natra_mode)record->mode);
 }
 
+/* Returns whether ingress is judged in the pod alone only because it had no limit so far,
+ * and its program was there to measure connections. A group keeps it there. */
+static bool may_gain_host(const struct record *record,
+			  const struct subnets *subnets)
+{
+	const struct natra_policy policy = record_get_policy(record);
+
+	return policy.sli == NATRA_SLI_ON && !record->leg[LEG_HOST].hook &&
+	       !classes_limit(&policy, subnets, false) &&
+	       !mode_is_hostside((enum natra_mode)record->mode);
+}
+
 bool limits_cover(const struct record *record, const struct subnets *subnets,
 		  const struct natra_policy *policy, const struct subnets *to)
 {
 	bool pace = policy->ingress_mode == NATRA_INGRESS_MODE_PACE;
-	bool in = record->leg[pace ? LEG_HOST : LEG_INGRESS].hook;
+	bool in = record->leg[pace ? LEG_HOST : LEG_INGRESS].hook &&
+		  !may_gain_host(record, subnets);
 	bool out =
 		record->leg[LEG_EGRESS].hook && !may_gain_edt(record, subnets);
 	const struct natra_policy have = record_get_policy(record);

@@ -13,6 +13,7 @@
 #include "attach/limits.h"
 #include "attach/teardown.h"
 #include "kernel/hook.h"
+#include "kernel/qdisc.h"
 #include "kernel/qdisc_fq.h"
 #include "policy/classes.h"
 #include "policy/mode.h"
@@ -35,6 +36,7 @@ struct attempt {
 	struct stub stub[LEG_MAX];
 	int table_fd; /* of connections; -1: they are not measured */
 	int trie_fd;  /* of classes and subnets; -1: there are none */
+	uint64_t keys[NATRA_HASH_KEYS];
 	struct record_classes classes;
 };
 
@@ -79,7 +81,8 @@ static void place_leg(struct attempt *a, enum leg leg)
 static bool leg_wanted(const struct attempt *a, enum leg leg)
 {
 	const struct natra_policy *p = &a->order->policy;
-	bool pace = paces_ingress(a->order);
+	const bool hostside =
+		mode_is_hostside((enum natra_mode)a->gen.record.mode);
 
 	/* Connections are measured where SYNs go one way and answers the
 	 * other. */
@@ -89,13 +92,13 @@ static bool leg_wanted(const struct attempt *a, enum leg leg)
 	case LEG_EGRESS:
 		return limits(a->order, true) || both;
 	case LEG_HOST:
-		return pace;
+		return hostside ? paces_ingress(a->order)
+				: limits(a->order, false) && a->host.ifindex;
 	case LEG_INGRESS:
 		/* On the host side the pacer has the only hook that there
 		 * is. */
 		return (limits(a->order, false) || both) &&
-		       !(pace &&
-			 mode_is_hostside((enum natra_mode)a->gen.record.mode));
+		       !(paces_ingress(a->order) && hostside);
 	default:
 		return false;
 	}
@@ -105,11 +108,11 @@ static int load_leg(struct attempt *a, enum leg leg)
 {
 	struct record *record = &a->gen.record;
 	struct natra_limits of[1 + NATRA_CLASSES_MAX];
-	const struct slot_content content = {of, a->table_fd, a->trie_fd};
+	const struct slot_content content = {of, a->keys, a->table_fd,
+					     a->trie_fd};
 	struct program_options options;
 	int r;
 
-	place_leg(a, leg);
 	options = engine_options(record, leg);
 	classes_leg_limits(record, leg, record->group_number, &a->order->policy,
 			   &a->order->subnets, of);
@@ -123,14 +126,19 @@ static int load_leg(struct attempt *a, enum leg leg)
 
 static int load_legs(struct attempt *a)
 {
-	int r = 0;
+	int r = bank_make_keys(a->n, a->keys);
 
-	if (a->order->policy.sli == NATRA_SLI_ON)
+	/* What a leg's limits are depends on which others there are. */
+	for (int i = 0; i < LEG_MAX; i++) {
+		if (leg_wanted(a, (enum leg)i))
+			place_leg(a, (enum leg)i);
+	}
+	if (r == 0 && a->order->policy.sli == NATRA_SLI_ON)
 		r = connects_table_make(a->n, &a->table_fd);
 	if (r == 0 && subnets_any(&a->order->subnets))
 		r = subnets_map_make(a->n, &a->order->subnets, &a->trie_fd);
 	for (int i = 0; i < LEG_MAX && r == 0; i++) {
-		if (leg_wanted(a, (enum leg)i))
+		if (a->gen.record.leg[i].hook)
 			r = load_leg(a, (enum leg)i);
 	}
 	if (r == 0)
@@ -249,18 +257,59 @@ static int prepare_pace(struct attempt *a)
 				a->host.ifname, last_error(a->n)));
 }
 
+/*
+ * Returns whether ingress is judged on the host side as well, if there is one. Packet
+ * sockets in the pod receive in front of its own hook. A group has to see each packet
+ * once, also one that came past the host side: it stays with the pod's hook.
+ */
+static bool prefers_host(const struct order *order)
+{
+	return limits(order, false) && !order->policy.group[0];
+}
+
+/* Returns 0 and the host side if a program can be there, or -EOPNOTSUPP. */
+static int find_usable_host(struct natra *n, struct netlink *nl,
+			    const struct order *order, enum natra_mode mode,
+			    struct link_info *ret_host)
+{
+	struct link_info host;
+	struct qdisc qdisc;
+	int r = link_host_peer(n, nl, &order->scene.pod, order->scene.pod_fd,
+			       &host);
+
+	if (r == 0 && !is_tcx(mode)) {
+		r = qdisc_get(n, nl, host.ifindex, TC_H_CLSACT, &qdisc);
+		if (r == 0 && qdisc.kind[0] &&
+		    strcmp(qdisc.kind, "clsact") != 0)
+			r = refuse(n, -EOPNOTSUPP, "'%s' has the qdisc '%s'",
+				   host.ifname, qdisc.kind);
+	}
+	if (r == 0)
+		*ret_host = host;
+	return r;
+}
+
 static int find_host(struct attempt *a, enum natra_mode mode)
 {
+	const bool needed = mode_is_hostside(mode) || paces_ingress(a->order);
 	cleanup_netlink struct netlink nl = {0};
 	int r;
 
-	if (!mode_is_hostside(mode) && !paces_ingress(a->order))
+	if (!needed && !prefers_host(a->order))
 		return 0;
 	r = netlink_open(a->n, &nl);
 	if (r < 0)
 		return r;
-	return link_host_peer(a->n, &nl, &a->order->scene.pod,
-			      a->order->scene.pod_fd, &a->host);
+	if (needed)
+		return link_host_peer(a->n, &nl, &a->order->scene.pod,
+				      a->order->scene.pod_fd, &a->host);
+	r = find_usable_host(a->n, &nl, a->order, mode, &a->host);
+	if (r != -EOPNOTSUPP)
+		return r;
+	log_line(a->n, NATRA_LOG_DEBUG, "ingress is judged in the pod: %s",
+		 last_error(a->n));
+	forget_error(a->n);
+	return 0;
 }
 
 /* Does all that has to be done in the pod's namespace, in one visit. */
@@ -430,6 +479,21 @@ static int try_modes(struct natra *n, const struct pin_dir *dir,
 	return r;
 }
 
+/* Returns whether ingress is judged in the pod alone although there is a host side: an
+ * older build attached it, or there was none. */
+static bool may_gain_host(struct natra *n, const struct record *record,
+			  const struct order *order)
+{
+	const enum natra_mode mode = (enum natra_mode)record->mode;
+	cleanup_netlink struct netlink nl = {0};
+	struct link_info host;
+	KEEP_ERROR_SCOPE(n);
+
+	return !record->leg[LEG_HOST].hook && !mode_is_hostside(mode) &&
+	       prefers_host(order) && netlink_open(n, &nl) == 0 &&
+	       find_usable_host(n, &nl, order, mode, &host) == 0;
+}
+
 static bool can_keep(struct natra *n, const struct pin_gen *gen,
 		     const struct order *order)
 {
@@ -438,6 +502,7 @@ static bool can_keep(struct natra *n, const struct pin_gen *gen,
 
 	return gen->kind == RECORD_OWN && !gen->record.unshaped &&
 	       order_is_for(&gen->record, &order->scene) &&
+	       !may_gain_host(n, &gen->record, order) &&
 	       pin_read_subnets(n, gen, &subnets) == 0 &&
 	       subnets_same_shape(&subnets, &order->subnets) &&
 	       policy_same_shape(&before, &order->policy) &&

@@ -65,3 +65,12 @@ struct natra_limits classes_limits(const struct natra_policy *policy,
 	return policy_limits_of(&p, leg, paced,
 				policy_gso_segs(&fastest, true));
 }
+
+struct natra_limits classes_backstop(const struct natra_policy *policy,
+				     const struct subnets *subnets,
+				     size_t number)
+{
+	const struct natra_policy p = policy_of(policy, subnets, number);
+
+	return policy_backstop(&p);
+}

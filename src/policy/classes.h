@@ -27,4 +27,9 @@ struct natra_limits classes_limits(const struct natra_policy *policy,
 				   const struct subnets *subnets, size_t number,
 				   enum leg leg, bool paced);
 
+/* Does the same for the backstop, see policy_backstop. */
+struct natra_limits classes_backstop(const struct natra_policy *policy,
+				     const struct subnets *subnets,
+				     size_t number);
+
 #endif

@@ -419,20 +419,6 @@ static uint32_t threshold_units(const struct natra_policy *p, uint64_t rate)
 	return policy_units(bytes);
 }
 
-/*
- * The backstop judges what the pacer has already spread out. Its burst covers
- * the pacer's jitter, and what is a mouse to the pacer must be one here too.
- */
-static void loosen_backstop(struct natra_limits *l, uint64_t pace_limit_ns)
-{
-	l->rate.burst_ns += pace_limit_ns;
-	l->mice.burst_ns += pace_limit_ns;
-	l->packets.burst_ns += pace_limit_ns;
-	l->connections.burst_ns += pace_limit_ns;
-	l->enter_units =
-		l->enter_units > MAX_UNITS / 2 ? MAX_UNITS : l->enter_units * 2;
-}
-
 uint32_t policy_fair_shift(const struct natra_rate *rate, uint64_t bytes,
 			   uint32_t least)
 {
@@ -506,10 +492,7 @@ struct natra_limits policy_limits_of(const struct natra_policy *policy,
 		out ? p.egress_rate_bits_per_sec : p.ingress_rate_bits_per_sec;
 	uint64_t burst = policy_burst_bytes(out ? p.egress_burst_bits
 						: p.ingress_burst_bits);
-	/* The backstop's packets were charged to the group by the pacer. */
-	const bool is_member =
-		p.group[0] && (leg != LEG_INGRESS ||
-			       p.ingress_mode != NATRA_INGRESS_MODE_PACE);
+	const bool is_member = p.group[0] != '\0';
 	struct natra_limits l = {0};
 
 	if (!rate && !is_member)
@@ -538,8 +521,6 @@ struct natra_limits policy_limits_of(const struct natra_policy *policy,
 				      ? l.unfelt_delay_ns / 2
 				      : TARGET_NS;
 	}
-	if (leg == LEG_INGRESS && p.ingress_mode == NATRA_INGRESS_MODE_PACE)
-		loosen_backstop(&l, p.pace_limit_ns);
 	set_fair(&l, leg, paced, segs);
 	l.leave_units = policy_leave_units(l.enter_units);
 	if (is_member)

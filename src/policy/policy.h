@@ -16,7 +16,7 @@ struct policy_field;
 enum leg {
 	LEG_INGRESS, /* into the pod; behind LEG_HOST it is the backstop */
 	LEG_EGRESS,  /* out of the pod */
-	LEG_HOST,    /* into the pod, on the host side */
+	LEG_HOST, /* into the pod, on the host side of a podside mode, or paced */
 	LEG_MAX
 };
 
@@ -91,7 +91,14 @@ uint32_t policy_fair_shift(const struct natra_rate *rate, uint64_t bytes,
 struct natra_limits policy_limits(const struct natra_policy *policy,
 				  enum leg leg, bool paced);
 
-/* Does the same for an interface that shares its longest GSO packet with other limits:
+/*
+ * Returns the limits of the backstop, which is behind LEG_HOST and sees what that has
+ * passed as well as what came past it. It has the same rates, and it refuses nothing that
+ * LEG_HOST has passed. It is in no group, since LEG_HOST has charged that.
+ */
+struct natra_limits policy_backstop(const struct natra_policy *policy);
+
+/* Does the same as policy_limits for an interface that shares its longest GSO packet with other limits:
  * `segs` is policy_gso_segs() of the one that decides it. */
 struct natra_limits policy_limits_of(const struct natra_policy *policy,
 				     enum leg leg, bool paced, uint32_t segs);

@@ -3,6 +3,7 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <string.h>
 #include <sys/random.h>
 
 #include "base/bpf_call.h"
@@ -226,10 +227,10 @@ int bank_read_config(struct natra *n, const struct bank *b, uint32_t index,
  * slot begins at zero. */
 static int take_slot(struct natra *n, const struct bank *b, uint32_t index,
 		     uint64_t owner, uint32_t class_number,
-		     const struct natra_limits *limits)
+		     const struct slot_content *content)
 {
 	struct natra_config config = {
-		.limits = {*limits},
+		.limits = {content->limits[class_number]},
 		.owner = owner,
 		.class_number = class_number,
 	};
@@ -238,9 +239,7 @@ static int take_slot(struct natra *n, const struct bank *b, uint32_t index,
 	cleanup_free void *zeroes = NULL;
 	int r;
 
-	if (getrandom(config.keys, sizeof(config.keys), 0) !=
-	    sizeof(config.keys))
-		return fail_errno(n, -errno, "random keys");
+	memcpy(config.keys, content->keys, sizeof(config.keys));
 	r = bpf_obj_get_info_by_fd(b->states_fd, &info, &len);
 	if (r < 0)
 		return fail_errno(n, r, "ask for the size of the state");
@@ -308,13 +307,22 @@ int bank_take_slots(struct natra *n, const struct bank *b, uint32_t index,
 	int r = 0;
 
 	for (uint32_t i = 0; i < count && r == 0; i++) {
-		r = take_slot(n, b, index + i, owner, i, &content->limits[i]);
+		r = take_slot(n, b, index + i, owner, i, content);
 		if (r == 0 && b->connects_fd >= 0)
 			r = bank_put_table(n, b, index + i, content->table_fd);
 	}
 	if (r == 0 && b->tries_fd >= 0)
 		r = bank_put_trie(n, b, index, content->trie_fd);
 	return r;
+}
+
+int bank_make_keys(struct natra *n, uint64_t ret_keys[NATRA_HASH_KEYS])
+{
+	const size_t size = NATRA_HASH_KEYS * sizeof(*ret_keys);
+
+	if (getrandom(ret_keys, size, 0) != (ssize_t)size)
+		return fail_errno(n, -errno, "random keys");
+	return 0;
 }
 
 int bank_free_slots(struct natra *n, const struct bank *b, uint32_t index,

@@ -9,6 +9,10 @@
 /* A bank writes this into the slots that an attachment takes. */
 struct slot_content {
 	const struct natra_limits *limits; /* of each slot */
+	/* Of the hashes of flows, NATRA_HASH_KEYS numbers. All slots of an attachment have
+	 * the same, so that flows which share cells where ingress is judged are the same
+	 * as those in the backstop: what is small there is not taken for heavy here. */
+	const uint64_t *keys;
 	int table_fd; /* of connections, where they are measured */
 	int trie_fd;  /* of its classes, if it has any */
 };
@@ -44,6 +48,9 @@ int bank_find_slots(struct natra *n, const struct bank *b, uint32_t count,
 int bank_take_slots(struct natra *n, const struct bank *b, uint32_t index,
 		    uint32_t count, uint64_t owner,
 		    const struct slot_content *content);
+/* Makes random keys for an attachment. */
+int bank_make_keys(struct natra *n, uint64_t ret_keys[NATRA_HASH_KEYS]);
+
 int bank_free_slots(struct natra *n, const struct bank *b, uint32_t index,
 		    uint64_t owner);
 

@@ -17,20 +17,20 @@
 #include "util/cleanup.h"
 
 /*
- * How many slots a bank has, of which a pod takes one or two. The first bank is
+ * How many slots a bank has, of which a pod takes one to three. The first bank is
  * small, so that a node with one limited pod or two does not pay for many; in the others
  * more attachments share the memory of a program, and the time to load it.
  */
-#define BANK_SLOTS_FIRST 4
-#define BANK_SLOTS       16
+#define BANK_SLOTS_FIRST 6
+#define BANK_SLOTS       24
 #define BANK_MAX         4096
 
-/* A leg's slots are in one bank, side by side. Both legs of an attachment fit. */
+/* A leg's slots are in one bank, side by side. All legs of an attachment fit. */
 static uint32_t bank_slots(uint32_t bank, uint32_t slots)
 {
 	const uint32_t usual = bank ? BANK_SLOTS : BANK_SLOTS_FIRST;
 
-	return 2 * slots > usual ? 2 * slots : usual;
+	return LEG_MAX * slots > usual ? LEG_MAX * slots : usual;
 }
 
 /*

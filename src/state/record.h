@@ -219,7 +219,8 @@ const char *leg_name(enum leg leg);
 /* Returns whether a leg's packets can be given a departure time. */
 static inline bool record_is_paced(const struct record *record, enum leg leg)
 {
-	return leg == LEG_HOST || (leg == LEG_EGRESS && record->edt);
+	return (leg == LEG_HOST && record->host.fq) ||
+	       (leg == LEG_EGRESS && record->edt);
 }
 
 /* Returns whether a leg is attached by `hook` on that side; RECORD_HOOK_NONE

@@ -261,7 +261,7 @@ static void a_drain_lifts_them(void **state)
 	device_send(NODE_SIDE, 200);
 	assert_int_equal(KEPT(natra_drain_leftovers(n, &target)), 0);
 	assert_int_equal(natra_class_stats(n, ID, "all", &stats), 0);
-	assert_in_range(stats.ingress.unlimited.packets, 100, 200);
+	assert_in_range(stats.backstop.unlimited.packets, 100, 200);
 	assert_int_equal(stats.egress.unlimited.packets, 0);
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
 }

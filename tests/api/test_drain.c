@@ -208,7 +208,7 @@ static void own_limits_do_not_hold_meanwhile(void **state)
 	if (drain("web") < 0)
 		fail_msg("%s", natra_error(n));
 	assert_int_equal(natra_stats(n, "web", &stats), 0);
-	assert_in_range(stats.ingress.unlimited.packets, 100, 200);
+	assert_in_range(stats.backstop.unlimited.packets, 100, 200);
 	assert_int_equal(natra_check(n, "web", &policy), 0);
 
 	kill_it(stop_while_it_drains());

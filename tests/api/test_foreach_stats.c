@@ -154,11 +154,10 @@ static void each_has_its_info_and_its_counters(void **state)
 	/* The kernel may have sent a few packets of its own. */
 	mice = &told.stats[0].ingress.mice;
 	assert_in_range(mice->packets, 70, 90);
-	assert_int_equal(told.stats[0].backstop.mice.packets, 0);
+	assert_in_range(told.stats[0].backstop.mice.packets, 70, 90);
 	mice = &told.stats[1].ingress.mice;
 	assert_in_range(mice->packets, 30, 50);
-	if (told.info[1].pace_active)
-		assert_in_range(told.stats[1].backstop.mice.packets, 30, 50);
+	assert_in_range(told.stats[1].backstop.mice.packets, 30, 50);
 	for (int i = 0; i < PODS; i++)
 		is_info(&told.info[i], ids[i]);
 	assert_false(told.has_stats[2]);

@@ -221,12 +221,12 @@ static void very_many_filters_are_not_all_read(void **state)
 	crowd = crowd_now();
 	assert_in_range(crowd.entries, 2, 200);
 	assert_int_equal(crowd.before, 0);
-	assert_int_equal(crowd.ours, 2);
+	assert_int_equal(crowd.ours, 3);
 	add_filters(1, 1000);
 	crowd = crowd_now();
 	assert_in_range(crowd.entries, 2, 200);
 	assert_in_range(crowd.before, 1, 200);
-	assert_int_equal(crowd.ours, 2);
+	assert_int_equal(crowd.ours, 3);
 	assert_int_equal(KEPT(natra_check(n, ID, NULL)), 0);
 	/* Attaching anew and detaching find it, too. */
 	attach(NATRA_MODE_CLSACT_PODSIDE);

@@ -14,7 +14,7 @@
 
 #include "state/record.h"
 
-/* The first bank has 4 slots, which the first two pods share. The last pod's slots are in
+/* The first bank has 6 slots, which the first two pods share. The last pod's slots are in
  * the second bank. */
 #define PODS 3
 

@@ -119,6 +119,7 @@ static int fill(struct natra_info *info, const char *id)
 		snprintf(info->reason, sizeof(info->reason), "no\x1b fq");
 	}
 	if (is_evil) {
+		info->host_prog_id = info->ingress_prog_id = 1;
 		info->policy.unshaped_subnets_len = 2;
 		info->policy.ingress_mode = NATRA_INGRESS_MODE_PACE;
 		info->effective.ingress_mode = NATRA_INGRESS_MODE_PACE;

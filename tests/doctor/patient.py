@@ -33,6 +33,14 @@ def page_blocks():
     with open(PAGE, encoding="utf-8") as f:
         return [b.strip().splitlines() for b in f.read().split("```")[1::2]]
 
+# What a process of a pod runs.
+PACKET_SOCKETS = """
+import socket, sys
+s = [socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(p)) for p in (3, 2048, 0)]
+print()
+sys.stdin.read()
+"""
+
 
 class Node(InstalledNode):
     """A node on which natra is installed, as a drop-in unless `runtime` is an old one."""

@@ -20,7 +20,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, HERE + "/../harness/python"]
 import bpfsys
 from isolation import isolate
-from patient import NATRACTL, NEW, PAGE, PLUGIN, Case, Node, page_blocks
+from patient import NATRACTL, NEW, PACKET_SOCKETS, PAGE, PLUGIN, Case, Node, page_blocks
 
 # It is the test's own, and the plugin takes it, too.
 BPFFS = "/sys/fs/bpf"
@@ -344,13 +344,17 @@ def by_process(p):
 
 
 def packet_socket(p):
-    """A process of the pod receives all that arrives; others receive some or send."""
+    """A process of the pod receives all that arrives; others receive some or send. Ingress
+    of a member of a group is judged in the pod alone."""
     p.attach("--attach-mode", "clsact-podside")
     receiver = subprocess.Popen(
         ["nsenter", f"--net={p.path}", sys.executable, "-uc", PACKET_SOCKETS],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     p.undo = receiver.communicate
     receiver.stdout.read(1)
+    assert not p.find()
+    p.tool("group", "set", "tenant", "--ingress-rate", "1G")
+    p.attach("--attach-mode", "clsact-podside", "--group", "tenant")
 
 
 def lose_netns(p):
@@ -373,12 +377,6 @@ def without_result(p):
     next((p.root / "var/lib/cni/results").iterdir()).unlink()
 
 
-PACKET_SOCKETS = """
-import socket, sys
-s = [socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(p)) for p in (3, 2048, 0)]
-print()
-sys.stdin.read()
-"""
 DATAGRAM = """
 import socket
 for _ in range(20):

@@ -25,12 +25,12 @@ from limiters import Natra
 from namespaces import Ns
 from script import MODE, QUICK, option, run_script
 
-LIMIT_KIB = 96
+LIMIT_KIB = 124
 KINDS = ("SUnreclaim", "VmallocUsed", "Percpu")
-# This only catches a gross growth: the sum was 117 when this was written, and other
+# This only catches a gross growth: the sum was 150 when this was written, and other
 # users of memory move it, too.
 ALL_LIMIT_KIB = 192
-CHARGED_LIMIT_KIB = 124
+CHARGED_LIMIT_KIB = 150
 
 
 class Cgroup:

@@ -556,7 +556,7 @@ static void backstop_is_no_member(void **state)
 	policy_join(&l.member, 3, true);
 	assert_int_equal(l.member.group, 6);
 	p.ingress_mode = NATRA_INGRESS_MODE_PACE;
-	l = policy_limits(&p, LEG_INGRESS, false);
+	l = policy_backstop(&p);
 	policy_join(&l.member, 3, false);
 	assert_int_equal(l.member.group, 0);
 	l = policy_limits(&p, LEG_HOST, true);

@@ -417,31 +417,42 @@ static void fast_pass_is_the_data_paths_own(void **state)
 	}
 }
 
-static void backstop_is_looser_than_the_pacer(void **state)
+/* Returns by how much more than the judge the backstop has, in ms. */
+static uint64_t room_ms(const struct natra_policy *p, bool paced)
+{
+	const struct natra_limits judge = policy_limits(p, LEG_HOST, paced);
+	const struct natra_limits backstop = policy_backstop(p);
+
+	assert_int_equal(backstop.rate.mult, judge.rate.mult);
+	assert_int_equal(backstop.rate.shift, judge.rate.shift);
+	assert_int_equal(backstop.pass, judge.pass);
+	assert_int_equal(backstop.enter_units, judge.enter_units * 2);
+	assert_int_equal(backstop.leave_units, backstop.enter_units / 8);
+	/* Nothing is dropped by chance while 1/32 of a burst is left. */
+	return (backstop.rate.burst_ns - backstop.rate.burst_ns / 32 -
+		judge.rate.burst_ns) /
+	       MS;
+}
+
+static void backstop_has_room_for_all_that_is_passed(void **state)
 {
 	struct natra_policy p = policy_of(10000000, 0);
-	struct natra_limits police = policy_limits(&p, LEG_INGRESS, false);
-	struct natra_limits backstop;
 
 	(void)state;
+	/* The overdraft of 3 * 2^26 ns, that of marks (64 kB), the longest packet (128 kB) and
+	 * 50 ms on the way; and a part of it all. */
+	assert_in_range(room_ms(&p, false), 201 + 52 + 104 + 50, 440);
+	/* What is held may wait for 50 ms, and the unit is that of held packets. */
 	p.ingress_mode = NATRA_INGRESS_MODE_PACE;
-	backstop = policy_limits(&p, LEG_INGRESS, false);
-	assert_int_equal(backstop.rate.mult, police.rate.mult);
-	/* This is the pacer's limit plus the pacer's jitter. */
-	assert_int_equal(backstop.rate.burst_ns, 50 * MS + 50 * MS);
-	assert_int_equal(backstop.mice.burst_ns,
-			 policy_limits(&p, LEG_HOST, true).mice.burst_ns +
-				 50 * MS);
-	assert_int_equal(backstop.enter_units, police.enter_units * 2);
-	assert_int_equal(backstop.leave_units, backstop.enter_units / 8);
+	assert_in_range(room_ms(&p, true), 101 + 50 + 104 + 50 + 50, 380);
+	/* Small flows may go before all others. */
+	p.fast_pass = NATRA_FAST_PASS_STRICT;
+	assert_true(room_ms(&p, true) > 380);
 	p.heavy_hitter_threshold_bytes = UINT64_MAX;
-	assert_int_equal(policy_limits(&p, LEG_INGRESS, false).enter_units,
-			 (1 << 24) - 1);
-	/* Egress has no pacer in front of it. */
-	p = policy_of(10000000, 10000000);
-	p.ingress_mode = NATRA_INGRESS_MODE_PACE;
-	assert_int_equal(policy_limits(&p, LEG_EGRESS, false).rate.burst_ns,
-			 500 * MS);
+	assert_int_equal(policy_backstop(&p).enter_units, (1 << 24) - 1);
+	p = policy_of(1, 0);
+	p.ingress_burst_bits = UINT64_MAX;
+	assert_int_equal(policy_backstop(&p).rate.burst_ns, INT64_MAX);
 }
 
 static void threshold_is_within_what_a_cell_can_count(void **state)
@@ -550,7 +561,7 @@ int main(void)
 		cmocka_unit_test(each_direction_has_its_own_numbers),
 		cmocka_unit_test(mice_have_a_short_burst_and_leave_a_reserve),
 		cmocka_unit_test(fast_pass_is_the_data_paths_own),
-		cmocka_unit_test(backstop_is_looser_than_the_pacer),
+		cmocka_unit_test(backstop_has_room_for_all_that_is_passed),
 		cmocka_unit_test(threshold_is_within_what_a_cell_can_count),
 		cmocka_unit_test(
 			smallest_share_of_the_smallest_rate_is_a_limit),

@@ -74,7 +74,7 @@ static void members_need_no_rate(void **state)
 	/* The pacer asks the group, and the backstop behind it limits nothing. */
 	p.ingress_mode = NATRA_INGRESS_MODE_PACE;
 	assert_int_not_equal(policy_limits(&p, LEG_HOST, true).rate.mult, 0);
-	assert_int_equal(policy_limits(&p, LEG_INGRESS, false).rate.mult, 0);
+	assert_int_equal(policy_backstop(&p).rate.mult, 0);
 	p.group[0] = '\0';
 	assert_refused(&p, "ingress_packet_rate_per_sec", "100");
 }

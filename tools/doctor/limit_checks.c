@@ -202,8 +202,9 @@ static void in_front(const struct finder *f)
 					      report_neighbour, (void *)f);
 }
 
-/* The command moves the limits to the host side of the veth. Without one it shows who has
- * the sockets. */
+/* Ingress is judged in the pod alone. The command moves the limits of a member of a group to
+ * the host side of the veth, and gives another pod its program there. Without a host side
+ * it shows who has the sockets. */
 static void packet_socket(const struct finder *f)
 {
 	const struct natra_info *info = &f->pod->info;
@@ -212,11 +213,13 @@ static void packet_socket(const struct finder *f)
 	char count[16];
 
 	if (!pod_is_limited(f->pod) || !f->pod->inside.packet_sockets ||
-	    !policy.ingress_rate_bits_per_sec || mode_is_hostside(info->mode))
+	    !policy.ingress_rate_bits_per_sec || info->host_prog_id ||
+	    mode_is_hostside(info->mode))
 		return;
-	policy.attach_mode = info->mode == NATRA_MODE_TCX_PODSIDE
-				     ? NATRA_MODE_TCX_HOSTSIDE
-				     : NATRA_MODE_CLSACT_HOSTSIDE;
+	if (policy.group[0])
+		policy.attach_mode = info->mode == NATRA_MODE_TCX_PODSIDE
+					     ? NATRA_MODE_TCX_HOSTSIDE
+					     : NATRA_MODE_CLSACT_HOSTSIDE;
 	mend = f->pod->left.host_ifname[0]
 		       ? pod_attach_command(f->pod, f->node->n, &policy)
 		       : text_format("%sss --packet --processes",
@@ -314,7 +317,7 @@ const struct check checks_of_limits[] = {
 	 "{program} on the {hook} {side} of '{ifname}' runs before natra: what it accepts or redirects is not limited",
 	 "{=mend}", in_front},
 	{"packet-socket",
-	 "packet sockets in the pod ({count}) receive all that arrives at '{ifname}' before its limit, which is behind them in mode {mode}",
+	 "packet sockets in the pod ({count}) receive all that arrives at '{ifname}' before its limit, which is behind them in mode {mode} and not on the host side as well",
 	 "{=mend}", packet_socket},
 	{"unnamed-interface", "{what}, where no limit holds",
 	 "{=enter}ip -details link show {ifname}", unnamed_interface},

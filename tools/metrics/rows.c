@@ -72,7 +72,7 @@ static struct row row_of(const struct pod_metrics *pod)
 		return row;
 	row.directions[NATRA_DIRECTION_INGRESS] = ingress_of(pod, &pod->stats);
 	row.directions[NATRA_DIRECTION_EGRESS] = egress_of(pod, &pod->stats);
-	row.has_backstop = pod->info.pace_active;
+	row.has_backstop = pod->info.host_prog_id && pod->info.ingress_prog_id;
 	row.backstop = pod->stats.backstop;
 	return row;
 }

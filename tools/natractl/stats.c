@@ -66,7 +66,7 @@ struct sample sample_of(const struct natra_info *info,
 			const struct natra_stats *stats)
 {
 	struct sample sample = {
-		.has_backstop = info->pace_active,
+		.has_backstop = info->host_prog_id && info->ingress_prog_id,
 		.has_sli = info->policy.sli == NATRA_SLI_ON,
 		.taken_ns = clock_ns(CLOCK_MONOTONIC),
 		.stats = *stats,

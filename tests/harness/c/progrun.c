@@ -89,10 +89,11 @@ static int take_slots(struct progrun *run,
 		      const struct natra_limits *limits)
 {
 	struct natra_limits all[1 + NATRA_CLASSES_MAX];
+	uint64_t keys[NATRA_HASH_KEYS];
 	uint32_t slots = 1;
-	int r = 0;
+	int r = bank_make_keys(run->n, keys);
 
-	if (options->measures_connects)
+	if (r == 0 && options->measures_connects)
 		r = connects_table_make(run->n, &run->table_fd);
 	if (r == 0 && options->has_classes) {
 		slots += (uint32_t)subnets->classes_len;
@@ -102,7 +103,7 @@ static int take_slots(struct progrun *run,
 		all[i] = *limits;
 	return r < 0 ? r
 		     : bank_take_slots(run->n, &run->bank, SLOT, slots, 1,
-				       &(struct slot_content){all,
+				       &(struct slot_content){all, keys,
 							      run->table_fd,
 							      run->trie_fd});
 }
