@@ -118,23 +118,31 @@ static __always_inline void note_flow(struct __sk_buff *skb,
 }
 
 /*
- * Cuts what the buckets owe, and the latest turn, to the time until_ns, after the
- * limits were changed: a packet that took 15 s at the old rate would otherwise keep
- * the pod waiting that long at the new one, and until the old latest turn no
- * overdraft would be bounded. until_ns is now and the longest delay that packets may
- * have. Packets that fq holds already leave before the next one, unless the
- * horizon has become shorter: then newer packets overtake them, and for the
- * rest of the old horizon both leave.
+ * Converts what the buckets owe, and the latest turn, after the limits were changed: until the
+ * old latest turn no overdraft would be bounded. What is within until_ns, which is now and the
+ * longest delay that packets may have, stays: packets that fq holds already leave before the
+ * next one, unless the horizon has become shorter. Then newer packets overtake them, and for
+ * the rest of the old horizon both leave.
  */
-static __noinline void settle(struct natra_state *state, __u64 active,
-			      __u64 until_ns)
+static __noinline void settle(struct natra_state *state,
+			      const struct natra_limits *limits, __u64 active,
+			      __u64 now_ns)
 {
-	if (natra_bucket_cut(&state->fair.tat_ns, until_ns) &&
-	    natra_bucket_cut(&state->fair.latest_ns, until_ns) &&
-	    natra_bucket_cut(&state->forgiven_tat_ns, until_ns) &&
-	    natra_bucket_cut(&state->mice_tat_ns, until_ns) &&
-	    natra_bucket_cut(&state->tiny_tat_ns, until_ns))
-		NATRA_WRITE_ONCE(state->settled, active);
+	const __u64 until_ns = now_ns + limits->max_delay_ns;
+	const __u64 from_ns = state->settled_ns;
+	const __u64 to_ns = natra_debt_unit(&limits->rate);
+	__u64 *tats[] = {
+		&state->fair.tat_ns,     &state->fair.latest_ns,
+		&state->forgiven_tat_ns, &state->mice_tat_ns,
+		&state->tiny_tat_ns,
+	};
+
+	if (!settles(&state->settled, active))
+		return;
+	state->settled_ns = to_ns;
+#pragma unroll
+	for (unsigned int i = 0; i < sizeof(tats) / sizeof(*tats); i++)
+		natra_bucket_convert(tats[i], now_ns, until_ns, from_ns, to_ns);
 }
 
 /*
@@ -303,7 +311,7 @@ charge(struct __sk_buff *skb, const struct natra_limits *limits,
 	now_ns = packet->now_ns;
 	/* The longest delay is also the longest overdraft, see natra_limits. */
 	if (natra_unlikely(NATRA_READ_ONCE(state->settled) != active))
-		settle(state, active, now_ns + limits->max_delay_ns);
+		settle(state, limits, active, now_ns);
 	if (!natra_fixed.has_groups && packet->mouse)
 		now_ns = bpf_ktime_get_ns();
 	/* tat_ns alone would stay the same once the dither has made a cost 0. */

@@ -27,10 +27,6 @@
 #include "natra_packet.bpf.h"
 #include "natra_shared.h"
 
-/* No GSO packet has more segments, unless they are tiny. What a bucket owes beyond that
- * is from before its limit was raised. */
-#define NATRA_GATE_SEGS_MAX 2048
-
 /* Returns whether the bucket has room for so many, and takes them. The clock of the last
  * tick is never ahead, so what it admits may go. */
 static __always_inline bool gate_take(__u64 *tat_ns,
@@ -39,16 +35,24 @@ static __always_inline bool gate_take(__u64 *tat_ns,
 {
 	const __u64 cost_ns =
 		natra_cost_ns(rate, n, natra_dither(NATRA_READ_ONCE(*tat_ns)));
-	__u64 now_ns;
 
-	if (take_global(tat_ns, coarse_ns, rate->burst_ns, cost_ns, 0) !=
-	    NATRA_BUCKET_REFUSED)
-		return true;
-	now_ns = bpf_ktime_get_ns();
-	(void)natra_bucket_cut(
-		tat_ns, now_ns + natra_cost_ns(rate, NATRA_GATE_SEGS_MAX, 0));
-	return take_global(tat_ns, now_ns, rate->burst_ns, cost_ns, 0) !=
-	       NATRA_BUCKET_REFUSED;
+	return take_global(tat_ns, coarse_ns, rate->burst_ns, cost_ns, 0) !=
+		       NATRA_BUCKET_REFUSED ||
+	       take_global(tat_ns, bpf_ktime_get_ns(), rate->burst_ns, cost_ns,
+			   0) != NATRA_BUCKET_REFUSED;
+}
+
+/* Converts what a bucket owes from another limit than this one. */
+static __always_inline void convert_gate(__u64 *tat_ns, __u64 *unit_ns,
+					 const struct natra_rate *rate,
+					 __u64 now_ns)
+{
+	const __u64 to_ns = natra_debt_unit(rate);
+
+	if (!rate->mult)
+		return;
+	natra_bucket_convert(tat_ns, now_ns, now_ns, *unit_ns, to_ns);
+	*unit_ns = to_ns;
 }
 
 /* Judges a packet of so many segments, or the beginning of a connection. */
@@ -61,6 +65,13 @@ natra_global int gate_global(const struct natra_config *config,
 	if (!config || !state || !packet)
 		return NATRA_GATE_NONE; /* the verifier wants this check */
 	limits = limits_of(config, packet->active);
+	if (natra_unlikely(settles(&state->gates.settled, packet->active))) {
+		convert_gate(&state->packets_tat_ns, &state->gates.packets_ns,
+			     &limits->packets, packet->now_ns);
+		convert_gate(&state->connections_tat_ns,
+			     &state->gates.connections_ns, &limits->connections,
+			     packet->now_ns);
+	}
 	if (limits->packets.mult &&
 	    !gate_take(&state->packets_tat_ns, &limits->packets, segs,
 		       packet->now_ns))

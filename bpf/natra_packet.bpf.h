@@ -213,6 +213,16 @@ static __always_inline bool may_connect(const struct __sk_buff *skb)
 	return l4[NATRA_TCP_FLAGS_OFFSET] & (NATRA_TCP_SYN | NATRA_TCP_RST);
 }
 
+/* Returns whether this packet is the first under the limits of natra_config.active, so that it
+ * converts what was owed under others. A CPU that still has the limits before them does not. */
+static __always_inline bool settles(__u64 *settled, __u64 active)
+{
+	const __u64 old = NATRA_READ_ONCE(*settled);
+
+	return (__s64)(active - old) > 0 &&
+	       __sync_val_compare_and_swap(settled, old, active) == old;
+}
+
 /* Returns the limits that are active. */
 static __always_inline const struct natra_limits *
 limits_of(const struct natra_config *config, __u64 active)

@@ -389,6 +389,14 @@ struct natra_group {
 	__u64 reserved[4];
 };
 
+/* The limits under which gates are charged: natra_config.active, and natra_debt_unit() of
+ * each. */
+struct natra_gates {
+	__u64 settled;
+	__u64 packets_ns;
+	__u64 connections_ns;
+};
+
 /*
  * What the interface had carried, and the programs had judged, when the two were last
  * compared, and what came out for the time before: see carried.h. The slot of a leg has
@@ -415,8 +423,8 @@ struct natra_state {
 	__u8 moved[NATRA_MOVED];
 #endif
 	struct natra_fair fair;
-	/* The value of natra_config.active at which the buckets were last cut,
-	 * see settle() in natra.bpf.c. */
+	/* The value of natra_config.active under which the buckets were charged last, see
+	 * settle() in natra.bpf.c. */
 	__u64 settled;
 	/* The windows up to which each kind of event is told, see natra_events.h.
 	 * Behind them the second bucket is in a cache line of its own. */
@@ -427,14 +435,15 @@ struct natra_state {
 	__u64 events_suppressed; /* more flows became heavy than are told */
 	__u64 tiny_tat_ns; /* of mice that are tiny, see natra_mice.bpf.h */
 	__u64 link_tat_ns; /* of packets that the link depends on */
-	__u64 pad1[3];
+	struct natra_gates gates;
 	struct natra_connects connects;
 	__u64 packets_tat_ns;
 	__u64 connections_tat_ns;
 	struct natra_member member;
 	struct natra_fragmented fragmented[NATRA_FRAGMENTED];
 	struct natra_carried carried;
-	__u64 reserved[2];
+	__u64 settled_ns; /* natra_debt_unit() of the rate under which it is charged */
+	__u64 reserved[1];
 	/* A sketch of who sends what the link depends on, see link_global(). */
 	__u32 link_senders[NATRA_ROWS * NATRA_LINK_WIDTH];
 	__u8 heavy[NATRA_ROWS * NATRA_HEAVY_WIDTH]; /* see natra_classify.h */

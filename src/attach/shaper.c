@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "attach/bypass.h"
+#include "attach/carry.h"
 #include "attach/check.h"
 #include "attach/classes.h"
 #include "attach/gso.h"
@@ -572,8 +573,12 @@ int shaper_attach(struct natra *n, const struct pin_dir *dir,
 	log_line(n, NATRA_LOG_INFO, "%s: %s (%s)", order->id,
 		 natra_mode_name((enum natra_mode)gen.record.mode),
 		 gen.record.reason);
-	/* For a moment both generations have judged each packet. A gap between
-	 * them would be worse. */
+	/* For a moment both generations judge each packet. A gap between them would be
+	 * worse. */
+	if (exists && before.kind == RECORD_OWN && !before.record.unshaped &&
+	    carry_debts(n, &before, &gen) < 0)
+		log_line(n, NATRA_LOG_ERROR, "%s: begins with a full burst: %s",
+			 order->id, last_error(n));
 	r = dir->is_new ? 0 : teardown_all(n, dir, &gen, order->scene.pod_fd);
 	if (r < 0)
 		log_line(n, NATRA_LOG_ERROR, "%s: the replaced state stays: %s",

@@ -230,6 +230,7 @@ static int take_slot(struct natra *n, const struct bank *b, uint32_t index,
 		     const struct slot_content *content)
 {
 	struct natra_config config = {
+		.active = 2, /* not 0, under which nothing is charged */
 		.limits = {content->limits[class_number]},
 		.owner = owner,
 		.class_number = class_number,

@@ -180,26 +180,31 @@ void groups_clear(const struct groups *groups, uint32_t number)
 	memset(entry_of(groups, number, true), 0, sizeof(struct natra_group));
 }
 
-/* Cuts what a group owes, which was charged at another rate. */
-static void cut_debts(struct natra_group *group)
+/* Converts what a group owes from one rate to another. */
+static void convert_debts(struct natra_group *group,
+			  const struct natra_rate *from,
+			  const struct natra_rate *to)
 {
-	const uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + DEBT_NS;
+	const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	__u64 *tats[] = {&group->fair.tat_ns, &group->fair.latest_ns};
 
-	while (!natra_bucket_cut(&group->fair.tat_ns, until_ns) ||
-	       !natra_bucket_cut(&group->fair.latest_ns, until_ns))
-		continue;
+	for (size_t i = 0; i < sizeof(tats) / sizeof(*tats); i++)
+		natra_bucket_convert(tats[i], now_ns, now_ns + DEBT_NS,
+				     natra_debt_unit(from),
+				     natra_debt_unit(to));
 }
 
 static void write_limits(struct natra_group *group,
 			 const struct natra_group_limits *limits)
 {
 	const uint64_t active = group->active;
+	const struct natra_rate *before = &group->limits[active & 1].rate;
 
 	if (memcmp(&group->limits[active & 1], limits, sizeof(*limits)) == 0)
 		return;
 	group->limits[(active & 1) ^ 1] = *limits;
 	__atomic_store_n(&group->active, active + 1, __ATOMIC_RELEASE);
-	cut_debts(group);
+	convert_debts(group, before, &limits->rate);
 }
 
 /* Returns the limits that follow from what was asked for. */

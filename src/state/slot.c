@@ -10,6 +10,7 @@
 
 #include "util/cleanup.h"
 #include "util/clock.h"
+#include "../../bpf/natra_bucket.h"
 #include "../../bpf/natra_flows.h"
 #include "../../bpf/natra_hash.h"
 
@@ -103,6 +104,77 @@ void slot_unmap(struct slot_states *states)
 	if (states->map)
 		(void)munmap(states->map, states->size);
 	*states = (struct slot_states){0};
+}
+
+/* A bucket of a state, and the unit of what it owes, see natra_bucket_convert. */
+struct debt {
+	size_t tat;
+	uint64_t from_ns, to_ns;
+};
+
+/* Raises a bucket that programs use at the same time. */
+static void raise_bucket(uint64_t *tat_ns, uint64_t least_ns)
+{
+	uint64_t have_ns = __atomic_load_n(tat_ns, __ATOMIC_RELAXED);
+
+	while (have_ns < least_ns &&
+	       !__atomic_compare_exchange_n(tat_ns, &have_ns, least_ns, false,
+					    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+static void carry_debts(const struct natra_state *from,
+			const struct natra_limits *from_limits,
+			struct natra_state *to,
+			const struct natra_limits *to_limits)
+{
+#define DEBT(member, rate)                                                     \
+	{                                                                      \
+		offsetof(struct natra_state, member),                          \
+			natra_debt_unit(&from_limits->rate),                   \
+			natra_debt_unit(&to_limits->rate),                     \
+	}
+	const struct debt debts[] = {
+		DEBT(fair.tat_ns, rate),
+		DEBT(fair.latest_ns, rate),
+		DEBT(forgiven_tat_ns, rate),
+		DEBT(mice_tat_ns, rate),
+		DEBT(tiny_tat_ns, rate),
+		DEBT(packets_tat_ns, packets),
+		DEBT(connections_tat_ns, connections),
+	};
+#undef DEBT
+	const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+
+	for (size_t i = 0; i < sizeof(debts) / sizeof(*debts); i++) {
+		const struct debt *d = &debts[i];
+		__u64 tat_ns = *(const __u64 *)((const char *)from + d->tat);
+
+		natra_bucket_convert(&tat_ns, now_ns, now_ns, d->from_ns,
+				     d->to_ns);
+		raise_bucket((uint64_t *)((char *)to + d->tat), tat_ns);
+	}
+	raise_bucket((uint64_t *)&to->link_tat_ns, from->link_tat_ns);
+}
+
+int slot_carry_debts(struct natra *n, const struct slot *from,
+		     const struct slot *to)
+{
+	struct slot_states old = {0}, new = {0};
+	struct natra_limits from_limits, to_limits;
+	int r = slot_get_limits(n, from, &from_limits);
+
+	if (r == 0)
+		r = slot_get_limits(n, to, &to_limits);
+	if (r == 0)
+		r = slot_map(n, from, 1, &old);
+	if (r == 0)
+		r = slot_map(n, to, 1, &new);
+	if (r == 0)
+		carry_debts(old.list, &from_limits, new.list, &to_limits);
+	slot_unmap(&old);
+	slot_unmap(&new);
+	return r;
 }
 
 static void add_durations(struct natra_durations *sum,

@@ -52,6 +52,11 @@ int slot_map(struct natra *n, const struct slot *slot, uint32_t count,
 	     struct slot_states *ret_states);
 void slot_unmap(struct slot_states *states);
 
+/* Lets the buckets of a slot owe at least what those of another one owe, which is what packets
+ * under its limits have taken: an attachment that takes another's place forgives nothing. */
+int slot_carry_debts(struct natra *n, const struct slot *from,
+		     const struct slot *to);
+
 /* Copies the state. The caller frees *ret_state. */
 int slot_read_state(struct natra *n, const struct slot *slot,
 		    struct natra_state **ret_state);

@@ -8,13 +8,11 @@
 #include "progrun.h"
 #include "util/cleanup.h"
 
-#define LEN             120
-#define FAR             (3600 * TH_SECOND)
-#define FLAGS4          (14 + 20 + 13)
-#define SYN             0x02
-#define ACK             0x10
-/* So many segments a bucket may owe, see NATRA_GATE_SEGS_MAX. */
-#define NATRA_GATE_SEGS 2048
+#define LEN    120
+#define FAR    (3600 * TH_SECOND)
+#define FLAGS4 (14 + 20 + 13)
+#define SYN    0x02
+#define ACK    0x10
 
 static struct progrun run;
 static struct natra_limits limits;
@@ -382,16 +380,37 @@ static void discovery_is_held_up_only_if_it_is_a_flood(void **state)
 	assert_in_range(sum.over_packets.packets, 100, 140);
 }
 
-/* What a bucket owes from before its limit was raised is cut. */
+/* A limit 100 times as high pays what a bucket owes in a hundredth of the time. */
 static void raised_limits_hold_at_once(void **state)
 {
+	const uint64_t hundredth_ns = FAR / 100;
+
 	(void)state;
-	limits.packets = policy_rate(8ULL * 100000, 1);
-	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
-	set_gates(th_now() + FAR, 0);
+	set_gates(0, 0);
 	(void)send_tcp(1, ACK);
-	assert_in_range(gates().packets_tat_ns, 1,
-			th_now() + (NATRA_GATE_SEGS + 1) * 10000ULL);
+	set_gates(th_now() + FAR, 0);
+	limits.packets = policy_rate(8ULL * 2000, 1);
+	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
+	(void)send_tcp(1, ACK);
+	assert_in_range(gates().packets_tat_ns,
+			th_now() + hundredth_ns - TH_SECOND,
+			th_now() + hundredth_ns + TH_SECOND);
+}
+
+/* A GSO packet may have more segments than the limit has in a minute. */
+static void what_is_owed_is_paid(void **state)
+{
+	const uint64_t far_ns = th_now() + FAR;
+
+	(void)state;
+	set_gates(far_ns, far_ns);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(send_tcp(1, SYN).verdict, TC_ACT_SHOT);
+		limits.connections.mult++;
+		assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
+	}
+	assert_int_equal(gates().packets_tat_ns, far_ns);
+	assert_int_equal(gates().connections_tat_ns, far_ns);
 }
 
 static void nothing_is_read_without_gates(void **state)
@@ -429,6 +448,7 @@ int main(void)
 		EACH(other_packets_in_a_tunnel_pass),
 		EACH(discovery_is_held_up_only_if_it_is_a_flood),
 		CASE("rx_", raised_limits_hold_at_once, load_rx),
+		CASE("rx_", what_is_owed_is_paid, load_rx),
 		CASE("rx_", nothing_is_read_without_gates, load_none),
 		CASE("rx_", connections_alone_do_not_limit_packets,
 		     load_connections),

@@ -77,7 +77,8 @@ static void change_goes_to_the_other_limits_and_then_the_index(void **state)
 {
 	struct natra_limits first = th_limits(), next = first, back;
 	struct progrun run = load(STUB_RX, &first);
-	struct natra_config config;
+	struct natra_config config = read_config(&run);
+	const uint64_t first_active = config.active;
 
 	(void)state;
 	for (unsigned int i = 1; i <= 5; i++) {
@@ -86,7 +87,7 @@ static void change_goes_to_the_other_limits_and_then_the_index(void **state)
 		next.max_delay_ns = i;
 		set_limits(&run, &next);
 		config = read_config(&run);
-		assert_int_equal(config.active, i);
+		assert_int_equal(config.active, first_active + i);
 		assert_memory_equal(&config.limits[i & 1], &next, sizeof(next));
 		assert_memory_equal(&config.limits[(i & 1) ^ 1], &before,
 				    sizeof(before));
@@ -213,25 +214,50 @@ static void higher_rate_frees_at_once(void **state)
 	}
 }
 
-/* The queue is cut to the new horizon, and with it the turns that were given. */
-static void shorter_horizon_cuts_the_latest_turn(void **state)
+static uint64_t latest_ns(struct progrun *run)
 {
-	struct natra_limits limits = th_limits();
-	cleanup_free struct natra_state *after = NULL;
-	struct progrun run;
 	size_t len;
+	cleanup_free struct natra_state *state = th_read_state(run, &len);
+
+	return state->fair.latest_ns;
+}
+
+/* Whoever may change a limit a little would have a packet for each change. */
+static void no_change_forgives_a_debt(void **state)
+{
+	static const enum stub_kind kinds[] = {STUB_RX, STUB_EDT};
 
 	(void)state;
-	limits.max_delay_ns = 60 * TH_SECOND;
-	run = load(STUB_EDT, &limits);
-	th_set_queue(&run, th_now() + 50 * TH_SECOND);
-	limits.max_delay_ns = limits.unfelt_delay_ns = TH_SECOND;
-	set_limits(&run, &limits);
-	(void)send(&run, 1);
-	after = th_read_state(&run, &len);
-	assert_int_equal(after->settled, read_config(&run).active);
-	assert_true(after->fair.latest_ns <= th_now() + TH_SECOND);
-	th_close(&run);
+	for (size_t i = 0; i < TH_LEN(kinds); i++) {
+		struct natra_limits limits = th_limits();
+		struct progrun run = load(kinds[i], &limits);
+		const uint64_t tat_ns = th_now() + 60 * TH_SECOND;
+
+		(void)send(&run, 1);
+		th_set_queue(&run, tat_ns);
+		for (int change = 0; change < 10; change++) {
+			limits.rate.mult += change % 2 ? 1 : -1;
+			limits.max_delay_ns = change * TH_SECOND;
+			set_limits(&run, &limits);
+			(void)send(&run, 1);
+			assert_in_range(th_tat(&run), tat_ns - TH_SECOND,
+					tat_ns);
+		}
+		/* Four times the rate pays four times as fast, and a fourth of it not more
+		 * slowly: the time is what the bucket owes. */
+		limits.rate.mult /= 4;
+		set_limits(&run, &limits);
+		(void)send(&run, 1);
+		assert_in_range(th_tat(&run), th_now() + 14 * TH_SECOND,
+				th_now() + 16 * TH_SECOND);
+		limits.rate.mult *= 4;
+		set_limits(&run, &limits);
+		(void)send(&run, 1);
+		assert_true(latest_ns(&run) <= th_now() + 16 * TH_SECOND);
+		assert_in_range(th_tat(&run), th_now() + 14 * TH_SECOND,
+				th_now() + 16 * TH_SECOND);
+		th_close(&run);
+	}
 }
 
 static uint32_t verified(struct progrun *run)
@@ -335,7 +361,7 @@ int main(void)
 		cmocka_unit_test(change_is_in_force_for_the_next_packet),
 		cmocka_unit_test(packet_sees_the_old_limits_or_the_new_ones),
 		cmocka_unit_test(higher_rate_frees_at_once),
-		cmocka_unit_test(shorter_horizon_cuts_the_latest_turn),
+		cmocka_unit_test(no_change_forgives_a_debt),
 		cmocka_unit_test(every_program_is_verified_fast),
 		cmocka_unit_test(counters_are_those_of_each_load),
 		cmocka_unit_test(keys_are_new_at_each_load),

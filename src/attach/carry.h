@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef NATRA_ATTACH_CARRY_H
+#define NATRA_ATTACH_CARRY_H
+
+#include "state/pin.h"
+
+/* Lets a generation owe what the one owes whose place it takes, which still judges packets as
+ * well. Whoever may cause an attach would otherwise have a burst for each. */
+int carry_debts(struct natra *n, const struct pin_gen *from,
+		const struct pin_gen *to);
+
+#endif

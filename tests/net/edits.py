@@ -1,0 +1,107 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Checks that who may change a limit gets nothing for the change.
+
+A pod sends GSO datagrams, each of which takes a fourth of a second at its limit, ten
+times as many as that, while its limit gets lower by 1 bit/s ten times a second, or while
+it is attached anew four times a second. It must not get more than without.
+"""
+import os
+import socket
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
+from commands import sh
+from limiters import Natra, bits
+from rig import Rig
+from script import option, run_script
+
+CAP = "2M"
+UDP_SEGMENT = 103
+SEGMENT, SEGMENTS = 1400, 45
+PORT = 5300
+MODES = "tcx-hostside", "clsact-podside"
+# A packet more or less is a tenth of what passes.
+OVER = 1.2
+
+
+class Sender:
+    """Sends until it is closed."""
+
+    def __init__(self, r):
+        with r.pod:
+            self.sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.sock.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, SEGMENT)
+        self.sock.connect((r.client.ip, PORT))
+        self.sock.setblocking(False)
+        self.ends = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        while not self.ends.wait(SEGMENT * SEGMENTS * 8 / (10 * bits(CAP))):
+            try:
+                self.sock.send(bytes(SEGMENT * SEGMENTS))
+            except OSError:
+                pass  # a drop of natra's
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.ends.set()
+        self.thread.join()
+        self.sock.close()
+
+
+def received(ns):
+    lines = ns.run("cat", "/proc/net/dev").splitlines()
+    return next(int(line.split()[1]) for line in lines if "eth0:" in line)
+
+
+def nothing(lim, n):
+    time.sleep(0.1)
+
+
+def lower(lim, n):
+    lim.ok("set", lim.id, "--egress-rate", str(bits(CAP) - 1 - n))
+    time.sleep(0.1)
+
+
+def attach_anew(lim, n):
+    lim.attach(CAP, CAP, "--sli", "off" if n % 2 else "on")
+    time.sleep(0.25)
+
+
+def rate(r, a, lim, change):
+    """Return the rate that arrives while changes are made, as a multiple of the cap."""
+    time.sleep(a.settle)
+    begin, before, n = time.monotonic(), received(r.client), 0
+    while time.monotonic() < begin + a.seconds:
+        change(lim, n)
+        n += 1
+    passed = (received(r.client) - before) * 8 / (time.monotonic() - begin)
+    return passed / bits(CAP)
+
+
+def main(rep, a):
+    for mode in MODES:
+        with Rig() as r:
+            sh("ethtool", "-K", r.client.host, "tso", "off", "gso", "off",
+               "tx-udp-segmentation", "off")
+            r.load(r.client, "udp-sink", PORT)
+            r.wait_port(r.client, PORT, "udp")
+            lim = Natra(r.pod, "--attach-mode", mode, "--fast-pass", "strict")
+            lim.attach(CAP, CAP)
+            with Sender(r):
+                without = rate(r, a, lim, nothing)
+                rep.near(f"{mode}: times the cap, without changes", without, 1, OVER - 1)
+                for change in lower, attach_anew:
+                    rep.most(f"{mode}: the same, {change.__name__}",
+                             rate(r, a, lim, change), OVER * max(1, without))
+
+
+run_script(main, option("--seconds", type=float, default=5),
+           option("--settle", type=float, default=2))
