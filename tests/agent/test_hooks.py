@@ -95,6 +95,13 @@ class Hooks(KernelCase):
         run("tc", "qdisc", "del", "dev", DEV, "clsact")
         self.back(agent, "clsact removed", begin)
 
+    def test_host_side_of_a_podside_mode(self):
+        """It judges ingress there as well."""
+        agent = self.watched("clsact-podside")
+        begin = time.monotonic()
+        run("tc", "qdisc", "del", "dev", DEV, "clsact")
+        self.back(agent, "the judge of ingress removed", begin)
+
     def test_link_in_front(self):
         """The kernel does not tell of links."""
         if not json.loads(run(NATRACTL, "--json", "probe"))["tcx"]:
@@ -115,8 +122,9 @@ class Hooks(KernelCase):
         for _ in range(3):
             subprocess.run(["nsenter", f"--net={self.node.netns('a')}", "tc", "qdisc", "del",
                             "dev", "eth0", "clsact"], check=False, stderr=subprocess.DEVNULL)
-            run("tc", "qdisc", "add", "dev", DEV, "clsact")
-            run("tc", "qdisc", "del", "dev", DEV, "clsact")
+            for verb in "add", "del":
+                run("tc", "filter", verb, "dev", DEV, "egress", "prio", "7", "protocol", "ip",
+                    "u32", "match", "u32", "0", "0", "flowid", "1:1")
             time.sleep(0.5)
         self.assertEqual(agent.count("took natra's place"), 0)
 
