@@ -5,11 +5,13 @@ an edit, and leaves limits when it is killed. Needs root; all is in namespaces a
 bpffs of the test's own."""
 import json
 import os
+import shutil
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import kernel_case
+from kubelet import Kubelet
 from kernel_case import IN, NATRACTL, KernelCase, run
 from podnode import wait_until
 
@@ -227,6 +229,20 @@ class Kernel(KernelCase):
         wait_until(lambda: get() == wanted,
                    lambda: f"{get()}, not {wanted}\n{agent.log()}", 5)
         self.assertEqual(agent.count("level=error"), 0, agent.log())
+
+    def test_edits_after_bpffs_was_emptied(self):
+        """The kubelet is asked again, as the API server is: what the cached result says is of
+        the pod's start."""
+        self.pod("a", 10000000)
+        _, options = self.api_server()
+        kubelet = Kubelet(str(self.node.root / "kubelet.sock"))
+        self.addCleanup(kubelet.close)
+        kubelet.put("a", {IN: "5M"})
+        agent = self.agent(*options, "--kubelet-socket", "/kubelet.sock")
+        for _ in range(2):
+            wait_until(lambda: self.limits() == {"net/a/eth0": 5000000},
+                       lambda: f"{self.limits()}\n{agent.log()}", 20)
+            shutil.rmtree(self.bpffs / "natra")
 
     def test_groups_change_together(self):
         """What is refused at first fits when the rest of the file is done."""

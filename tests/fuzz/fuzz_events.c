@@ -161,18 +161,16 @@ static void talk(struct case_ *c, const uint8_t *data, size_t size,
 	struct log log = LOG_INIT;
 	struct health health;
 	struct api api = {.loop = (struct loop *)&workers};
+	const struct podfeed feed = {&health, seen, unreadable, c};
 
 	health_init(&health, &log);
 	jobs.log = &log;
 	*c = (struct case_){
 		.watch = {.api = &api,
-			  .health = &health,
+			  .feed = &feed,
 			  .log = &log,
 			  .node = "n",
-			  .silence_ms = 130000,
-			  .seen = seen,
-			  .unreadable = unreadable,
-			  .arg = c},
+			  .silence_ms = 130000},
 		.edits = {.jobs = &jobs},
 	};
 	now_ms = 1000;

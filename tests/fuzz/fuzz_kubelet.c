@@ -30,11 +30,8 @@ static uint64_t talk(const uint8_t *data, size_t size, unsigned int seed)
 {
 	struct log log = LOG_INIT;
 	struct health health;
-	struct kubelet k = {
-		.health = &health,
-		.seen = seen,
-		.unreadable = unreadable,
-	};
+	const struct podfeed feed = {&health, seen, unreadable, NULL};
+	struct kubelet k = {.feed = &feed};
 	char answers[4096];
 	int ends[2];
 

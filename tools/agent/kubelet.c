@@ -64,7 +64,7 @@ static void failed(struct kubelet *k, const char *why)
 	if (k->is_answered && clock_ms() - k->since_ms >= LIFE_MS)
 		backoff_reset(&k->backoff);
 	disconnect(k);
-	health_fail(k->health, PART_API, NATRA_LOG_WARN,
+	health_fail(k->feed->health, PART_API, NATRA_LOG_WARN,
 		    "the kubelet: %s; edits of annotations wait", why);
 	timer_set(&k->timer, backoff_next_ms(&k->backoff, 0));
 }
@@ -116,15 +116,9 @@ static void take_message(struct kubelet *k, const uint8_t *bytes, size_t len)
 	if (!k->is_answered)
 		timer_set(&k->timer, WATCH_MS);
 	k->is_answered = true;
-	health_ready(k->health, PART_API);
-	if (event.type == PODEVENT_PRESENT || event.type == PODEVENT_GONE) {
-		k->seen(k->arg, &event);
-	} else if (event.type == PODEVENT_UNREADABLE) {
-		health_unreadable_event(k->health, event.namespace, event.name,
-					why);
-		if (podevent_has_names(&event))
-			k->unreadable(k->arg, &event, why);
-	}
+	podfeed_event(k->feed, &event);
+	if (event.type == PODEVENT_UNREADABLE)
+		podfeed_unreadable(k->feed, &event, why);
 	podevent_free(&event);
 }
 
@@ -286,16 +280,22 @@ int kubelet_open(struct kubelet *k)
 	k->source = (struct source)SOURCE_INIT;
 	if (r < 0)
 		return r;
-	health_expect(k->health, PART_API);
+	health_expect(k->feed->health, PART_API);
 	return 0;
 }
 
 void kubelet_begin(struct kubelet *k)
 {
-	if (k->has_begun)
-		return;
-	k->has_begun = true;
 	timer_set(&k->timer, 0);
+}
+
+void kubelet_again(struct kubelet *k)
+{
+	/* If there is no connection, it waits to begin. */
+	if (k->source.fd < 0)
+		return;
+	disconnect(k);
+	begin(k);
 }
 
 void kubelet_close(struct kubelet *k)

@@ -11,26 +11,21 @@
 #define NATRA_AGENT_KUBELET_H
 
 #include "backoff.h"
-#include "health.h"
 #include "loop.h"
-#include "podevent.h"
+#include "podfeed.h"
 
 #define KUBELET_FRAME_MAX 16384 /* HTTP/2's least */
 #define KUBELET_HEAD      9
 
 struct kubelet {
 	struct loop *loop;
-	struct health *health;
+	const struct podfeed *feed;
 	const char *path; /* of its socket */
-	void (*seen)(void *arg, const struct podevent *event);
-	void (*unreadable)(void *arg, const struct podevent *event,
-			   const char *why);
-	void *arg;
 	struct source source;
 	struct timer timer; /* to begin again, or to look whether it answers */
 	struct backoff backoff;
 	uint64_t since_ms;
-	bool has_begun, is_answered;
+	bool is_answered;
 	uint8_t frame[KUBELET_HEAD + KUBELET_FRAME_MAX];
 	size_t frame_len;
 	size_t taken;     /* bytes of data for which it has no room again yet */
@@ -38,9 +33,11 @@ struct kubelet {
 	size_t message_len, message_size;
 };
 
-/* The members loop to arg are set by the caller. */
+/* The members loop to path are set by the caller. */
 int kubelet_open(struct kubelet *k);
 void kubelet_begin(struct kubelet *k);
+/* Lets the kubelet report all pods again. */
+void kubelet_again(struct kubelet *k);
 void kubelet_close(struct kubelet *k);
 
 #endif

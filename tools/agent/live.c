@@ -12,6 +12,8 @@ struct live {
 	struct api api;
 	struct edits_queue edits;
 	struct reporter reporter;
+	struct podfeed feed;
+	bool has_begun;
 	/* One of these two watches pods. */
 	struct podwatch watch;
 	struct kubelet kubelet;
@@ -32,7 +34,7 @@ static void refused(void *arg, const struct edit *edit, const char *message)
 {
 	struct live *live = arg;
 
-	live->watch.health->refused_edits++;
+	live->feed.health->refused_edits++;
 	reporter_add(&live->reporter, edit, message);
 }
 
@@ -78,20 +80,15 @@ int live_open(struct live **ret, const struct live_options *options,
 	live->reporter.api = &live->api;
 	live->reporter.log = jobs->log;
 	live->reporter.node = options->node;
+	live->feed = (struct podfeed){health, seen, unreadable, live};
 	live->watch.api = &live->api;
-	live->watch.health = health;
+	live->watch.feed = &live->feed;
 	live->watch.log = jobs->log;
 	live->watch.node = options->node;
 	live->watch.silence_ms = options->silence_ms;
-	live->watch.seen = seen;
-	live->watch.unreadable = unreadable;
-	live->watch.arg = live;
 	live->kubelet = (struct kubelet){
 		.loop = workers->loop,
-		.health = health,
-		.seen = seen,
-		.unreadable = unreadable,
-		.arg = live,
+		.feed = &live->feed,
 	};
 	if (options->kubelet_socket[0])
 		live->kubelet.path = live->socket =
@@ -107,9 +104,12 @@ int live_open(struct live **ret, const struct live_options *options,
 
 void live_begin(struct live *live)
 {
-	if (live && live->socket)
+	if (!live || live->has_begun)
+		return;
+	live->has_begun = true;
+	if (live->socket)
 		kubelet_begin(&live->kubelet);
-	else if (live)
+	else
 		podwatch_begin(&live->watch);
 }
 
@@ -118,7 +118,10 @@ void live_again(struct live *live)
 	if (!live)
 		return;
 	edits_forget(&live->edits);
-	podwatch_again(&live->watch);
+	if (live->socket)
+		kubelet_again(&live->kubelet);
+	else
+		podwatch_again(&live->watch);
 }
 
 void live_close(struct live *live)

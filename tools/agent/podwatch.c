@@ -40,7 +40,7 @@ static void failed(struct podwatch *w, const char *why)
 {
 	uint64_t wait_ms = backoff_next_ms(&w->backoff, random_number());
 
-	health_fail(w->health, PART_API, NATRA_LOG_WARN,
+	health_fail(w->feed->health, PART_API, NATRA_LOG_WARN,
 		    "the API server: %s; edits of annotations wait", why);
 	try_again(w, wait_ms);
 }
@@ -67,9 +67,7 @@ static bool take_version(struct podwatch *w, const char *version)
 static int skip(struct podwatch *w, const struct podevent *event,
 		const char *why)
 {
-	health_unreadable_event(w->health, event->namespace, event->name, why);
-	if (podevent_has_names(event))
-		w->unreadable(w->arg, event, why);
+	podfeed_unreadable(w->feed, event, why);
 	/* A line that is torn, perhaps by a proxy, may come whole the next time. */
 	if (event->type == PODEVENT_GARBAGE && !w->lines.is_cut &&
 	    !w->is_torn) {
@@ -107,9 +105,7 @@ static int take(struct podwatch *w, const struct podevent *event)
 	}
 	if (!take_version(w, event->version))
 		return skip(w, event, "its resourceVersion is invalid");
-	health_ready(w->health, PART_API);
-	if (event->type == PODEVENT_PRESENT || event->type == PODEVENT_GONE)
-		w->seen(w->arg, event);
+	podfeed_event(w->feed, event);
 	return 0;
 }
 
@@ -199,7 +195,7 @@ static void look_for_silence(struct podwatch *w)
 static void look_for_answer(struct podwatch *w)
 {
 	if (api_status(&w->request) == 200) {
-		health_ready(w->health, PART_API);
+		health_ready(w->feed->health, PART_API);
 		look_for_silence(w);
 		return;
 	}
@@ -265,15 +261,12 @@ int podwatch_open(struct podwatch *w)
 	w->request.data = data;
 	w->request.done = done;
 	w->request.arg = w;
-	health_expect(w->health, PART_API);
+	health_expect(w->feed->health, PART_API);
 	return 0;
 }
 
 void podwatch_begin(struct podwatch *w)
 {
-	if (w->has_begun)
-		return;
-	w->has_begun = true;
 	timer_set(&w->timer, 0);
 }
 

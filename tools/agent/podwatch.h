@@ -14,23 +14,17 @@
 
 #include "api.h"
 #include "backoff.h"
-#include "health.h"
 #include "lines.h"
-#include "podevent.h"
+#include "podfeed.h"
 
 #define PODWATCH_VERSION_MAX 64
 
 struct podwatch {
 	struct api *api;
-	struct health *health;
+	const struct podfeed *feed;
 	struct log *log;
 	const char *node;
 	uint64_t silence_ms; /* after a silence this long it begins anew */
-	void (*seen)(void *arg, const struct podevent *event);
-	/* Is called for an event that cannot be read but names its pod. */
-	void (*unreadable)(void *arg, const struct podevent *event,
-			   const char *why);
-	void *arg;
 	struct api_request request;
 	struct lines lines;
 	struct backoff backoff;
@@ -45,11 +39,10 @@ struct podwatch {
 	/* The server has refused to begin with bookmarks: it needs an etcd that reports
 	 * its progress for the two together. */
 	bool is_plain;
-	bool has_begun;
 	char why[256]; /* why the agent itself has ended the watch; or "" */
 };
 
-/* The members api to arg are set by the caller. */
+/* The members api to silence_ms are set by the caller. */
 int podwatch_open(struct podwatch *w);
 void podwatch_begin(struct podwatch *w);
 /* Lets the server report all pods again. */
