@@ -79,10 +79,17 @@ static void removed(void *arg, uint32_t events)
 		struct inotify_event event;
 		char bytes[4096];
 	} buffer;
+	const ssize_t size = read(p->removal.fd, &buffer, sizeof(buffer));
+	const struct inotify_event *event;
+	bool is_removed = false;
 
 	(void)events;
-	if (read(p->removal.fd, &buffer, sizeof(buffer)) <= 0 ||
-	    !(buffer.event.mask & (IN_DELETE_SELF | IN_MOVE_SELF)))
+	for (ssize_t at = 0; at < size;
+	     at += (ssize_t)(sizeof(*event) + event->len)) {
+		event = (const void *)(buffer.bytes + at);
+		is_removed |= event->len && strcmp(event->name, PINS) == 0;
+	}
+	if (!is_removed)
 		return;
 	log_write(p->log, NATRA_LOG_WARN,
 		  "natra's directory on bpffs was removed: running pods get"
@@ -90,18 +97,17 @@ static void removed(void *arg, uint32_t events)
 	p->lost(p->arg);
 }
 
-/* The directory may be another one since the last time. */
+/* Watches the root of bpffs and not natra's directory: that is not there before the first pod
+ * has limits, and may be removed again before it is watched. */
 static void watch_directory(const struct pinwatch *p)
 {
 	char path[64];
 
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d/" PINS,
-		       p->kept_fd);
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", p->kept_fd);
 	/* Without this the pods are looked at now and then only. */
 	if (p->kept_fd >= 0 && p->removal.fd >= 0)
 		(void)inotify_add_watch(p->removal.fd, path,
-					IN_DELETE_SELF | IN_MOVE_SELF |
-						IN_ONLYDIR);
+					IN_DELETE | IN_MOVED_FROM | IN_ONLYDIR);
 }
 
 void pinwatch_begin(struct pinwatch *p)
@@ -126,10 +132,10 @@ void pinwatch_end(struct pinwatch *p, bool are_limited)
 		p->kept_fd = fd;
 		p->seen = device(fd);
 		fd = -1;
+		watch_directory(p);
 	}
 	close_file(&fd);
 	close_file(&p->next_fd);
-	watch_directory(p);
 }
 
 static void watch(struct pinwatch *p, struct source *source, int fd,
@@ -161,6 +167,7 @@ void pinwatch_open(struct pinwatch *p, struct loop *loop)
 	p->kept_fd = open_bpffs(p);
 	p->seen = device(p->kept_fd);
 	p->next_fd = -1;
+	watch_directory(p);
 }
 
 void pinwatch_close(struct pinwatch *p)
