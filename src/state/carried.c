@@ -22,7 +22,7 @@ static void put(struct natra_carried *record, const struct natra_carried *old,
 		const struct carried_look *look,
 		const struct carried_share *share)
 {
-	uint64_t expected = old->time_ns;
+	__u64 expected = old->time_ns;
 
 	/* Who is killed from here on leaves 0. */
 	if (!__atomic_compare_exchange_n(&record->time_ns, &expected, 0, false,
