@@ -252,26 +252,25 @@ def calico(p):
         "10mbit", "burst", "100k", "latency", "25ms")
 
 
+TBF = "tbf", "rate", "5mbit", "burst", "10k", "latency", "5ms"
+
+
 def host_qdisc(p):
     p.attach()
-    run("tc", "qdisc", "add", "dev", p.host, "root", "handle", "7:", "tbf", "rate",
-        "5mbit", "burst", "10k", "latency", "5ms")
+    run("tc", "qdisc", "add", "dev", p.host, "root", "handle", "7:", *TBF)
 
 
-def pod_qdisc(p):
+def pod_qdisc(p, words=TBF):
     p.attach("--edt-pacing", "off")
-    p.inside("tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "5mbit",
-             "burst", "10k", "latency", "5ms")
+    p.inside("tc", "qdisc", "add", "dev", "eth0", "root", *words)
 
 
 def pod_qdisc_of_renamed(p):
     """As KubeVirt does it: another interface gets the name, see tests/cni/kubevirt.py."""
-    p.attach("--edt-pacing", "off")
+    pod_qdisc(p)
     for command in ("set eth0 down", "set eth0 name eth0-nic up",
                     "add eth0 up type veth peer name nobody"):
         p.inside("ip", "link", *command.split())
-    p.inside("tc", "qdisc", "add", "dev", "eth0-nic", "root", "tbf", "rate", "5mbit",
-             "burst", "10k", "latency", "5ms")
 
 
 def big_tcp(p):
@@ -434,6 +433,7 @@ STATES = (
 FQ_STATES = (
     ("fq-replaced", True, fq_replaced),
     ("not-paced", True, not_paced),
+    ("pod-qdisc", True, lambda p: pod_qdisc(p, ("netem", "duplicate", "100%"))),
 )
 
 

@@ -165,7 +165,7 @@ const struct check checks_of_link[] = {
 	 "the qdisc {qdisc} on its host side {ifname} holds back or drops what goes into the pod ({drops} packets so far)",
 	 "tc qdisc del dev {ifname} root", host_qdisc},
 	{"pod-qdisc",
-	 "the qdisc {qdisc} on its {ifname} holds back or drops what leaves the pod ({drops} packets so far)",
+	 "the qdisc {qdisc} on its {ifname} holds back, drops ({drops} packets so far) or repeats what leaves the pod",
 	 "{=enter}tc qdisc del dev {ifname} root", pod_qdisc},
 	{"big-tcp",
 	 "BIG TCP is on: packets of up to {bytes} bytes leave through {ifname}, and each takes its turn as one",
