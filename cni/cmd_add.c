@@ -6,6 +6,8 @@
 
 #include "../src/policy/environment.h"
 #include "../src/policy/fields.h"
+#include "../src/policy/mode.h"
+#include "../tools/common/hold.h"
 #include "../tools/common/interfaces.h"
 #include "../tools/common/text.h"
 #include "command.h"
@@ -129,6 +131,41 @@ static int not_shaped(struct call *call, const struct natra_target *target,
 	return 0;
 }
 
+/* Finds out whether the mode holds beside the pod's network. If it was asked for and does not,
+ * there are no limits to rely on; else the log says so. */
+static int check_hold(struct call *call, const struct settings *settings,
+		      const struct natra_info *info)
+{
+	struct hold hold = {.info = info};
+	const char *mode = natra_mode_name(info->mode), *lost;
+
+	if (!mode_is_hostside(info->mode) ||
+	    natra_foreach_neighbour(call->n, call->id, hold_note, &hold) < 0)
+		return 0;
+	lost = hold_lost(&hold);
+	if (lost && !settings->continue_on_error &&
+	    settings->policy.attach_mode != NATRA_MODE_AUTO) {
+		remove_stale(call);
+		return failure_set(
+			&call->failure, CNI_NOT_SHAPED,
+			"attachMode: %s does not limit %s beside %s ('%s' on '%s'), which the podside modes do",
+			mode, lost, hold.owner, hold.program,
+			info->host_ifname);
+	}
+	if (lost)
+		log_write(
+			&call->log, NATRA_LOG_WARN,
+			"attachMode: %s does not limit %s beside %s ('%s' on '%s'), which the podside modes do",
+			mode, lost, hold.owner, hold.program,
+			info->host_ifname);
+	else if (hold.is_shaky)
+		log_write(
+			&call->log, NATRA_LOG_WARN,
+			"attachMode: %s holds beside %s ('%s' on '%s') only while natra-agent runs, which the other modes do without it",
+			mode, hold.owner, hold.program, info->host_ifname);
+	return 0;
+}
+
 static int shape(struct call *call, struct settings *settings)
 {
 	struct natra_target target = call_target(call);
@@ -161,6 +198,9 @@ static int shape(struct call *call, struct settings *settings)
 		log_absence(call, settings);
 	if (!policy_has_limits(&settings->policy))
 		return 0;
+	r = check_hold(call, settings, &info);
+	if (r)
+		return r;
 	call->outcome = "shaped";
 	note_limits(call, &info);
 	warn_of_others(call);

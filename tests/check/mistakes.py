@@ -332,6 +332,8 @@ RECORDS = (
     Mistake("foreign-policy-is-believed", "src", "info_of",
             "info->policy = rates_of(m);", "info->policy = record_get_policy(m);",
             "api-record"),
+    Mistake("lost-beside-others-unsaid", "tools", "hold_note",
+            "owner == CALICO ||", "", "cni-beside"),
     Mistake("who-is-overtaken-stays-behind", "src", "can_keep",
             "!check_is_overtaken(n, gen)", "true", "api-hooks"),
     Mistake("what-waits-is-bypassed", "src", "put",

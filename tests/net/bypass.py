@@ -32,6 +32,7 @@ PORT = 5300
 WAYS = {"in": "ingress", "out": "egress"}
 # Beside the datagrams the interface carries next to nothing.
 SHARE_TOLERANCE = 8
+HOLDS_NOT = {"tcx-hostside": "ingress", "clsact-hostside": "ingress and egress"}
 REDIRECT_PEER = 155             # BPF_FUNC_redirect_peer
 AWS = {"ingress": "handle_ingress", "egress": "handle_egress"}
 
@@ -214,6 +215,9 @@ def redirected(s, prefix, undo):
         shares = s.judge(what, natra)
         s.rep.equal(f"{what}: passed", past(shares),
                     {"tcx-hostside": ["in"], "clsact-hostside": ["in", "out"]}.get(mode, []))
+        text = natra.run("doctor", natra.id).stdout
+        s.rep.equal(f"{what}: doctor says that the mode does not hold",
+                    f"does not limit {HOLDS_NOT.get(mode)} beside" in text, mode in HOLDS_NOT)
         getattr(neighbour, undo)()
         check = natra.run("check", natra.id)
         if mode == "clsact-hostside":

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../src/policy/mode.h"
+#include "../common/hold.h"
 #include "../common/text.h"
 #include "check.h"
 #include "shell.h"
@@ -195,6 +196,25 @@ static int report_neighbour(void *arg, const struct natra_neighbour *e)
 	return 0;
 }
 
+static void does_not_hold(const struct finder *f)
+{
+	struct hold hold = {.info = &f->pod->info};
+	cleanup_text char *attach = NULL;
+	const char *lost;
+
+	if (!pod_is_limited(f->pod) ||
+	    natra_foreach_neighbour(f->node->n, f->pod->id, hold_note, &hold) <
+		    0)
+		return;
+	lost = hold_lost(&hold);
+	if (!lost)
+		return;
+	attach = attach_where_it_holds(f);
+	found(f, "mode", natra_mode_name(f->pod->info.mode), "lost", lost,
+	      "owner", hold.owner, "program", hold.program, "attach", attach,
+	      NULL);
+}
+
 static void in_front(const struct finder *f)
 {
 	if (pod_is_limited(f->pod))
@@ -313,6 +333,9 @@ const struct check checks_of_limits[] = {
 	 "natractl upgrade {id}", older_build},
 	{"bypassed", "{why}, so the limit does not hold in mode {mode}",
 	 "{=attach}", bypassed},
+	{"does-not-hold",
+	 "mode {mode} does not limit {lost} beside {owner} ('{program}'), which the podside modes do",
+	 "{=attach}", does_not_hold},
 	{"in-front",
 	 "{program} on the {hook} {side} of '{ifname}' runs before natra: what it accepts or redirects is not limited",
 	 "{=mend}", in_front},

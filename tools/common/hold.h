@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Whether a mode on the host side holds beside the programs of a network that is known by their
+ * names. What such a network does was measured beside it:
+ *
+ * - Cilium's and Calico's redirect packets from one pod's veth into another pod (host routing),
+ *   past all that is on the host side of that one. By TCX they run before all filters, and what
+ *   they accept or redirect ends there.
+ * - AWS's network policy agent puts its filters in front when it starts, and Cilium without TCX
+ *   removes all filters when it makes an endpoint's programs anew: natra-agent gives natra its
+ *   place back.
+ */
+#ifndef NATRA_COMMON_HOLD_H
+#define NATRA_COMMON_HOLD_H
+
+#include <stdbool.h>
+
+#include <natra/natra.h>
+
+struct hold {
+	const struct natra_info *info; /* set by the caller; the rest is 0 */
+	bool is_in_pod; /* natra judges what comes in on the pod's side, too */
+	/* The first program beside which the limit does not hold, or does only as long as
+	 * somebody gives natra its place back. NULL: none. */
+	const char *owner;
+	char program[32];
+	bool is_lost[NATRA_DIRECTION_MAX];
+	bool is_shaky;
+};
+
+/* Notes a program; a natra_neighbour_fn whose argument is a struct hold. */
+int hold_note(void *hold, const struct natra_neighbour *e);
+
+/* Returns "ingress", "egress", "ingress and egress", or NULL if no direction is lost for good. */
+const char *hold_lost(const struct hold *hold);
+
+#endif
