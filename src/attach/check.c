@@ -504,7 +504,13 @@ static int is_in_front(void *arg, const struct natra_neighbour *e)
 {
 	const struct record *record = arg;
 
-	return e->is_before_ours && strcmp(e->ifname, record->host.ifname) == 0;
+	/* Nothing gets a filter in front of a link. */
+	const char *hook = record_has_hook(record, true, RECORD_HOOK_TCX)
+				   ? "tcx"
+				   : "clsact";
+
+	return e->is_before_ours && e->prog_id && strcmp(e->hook, hook) == 0 &&
+	       strcmp(e->ifname, record->host.ifname) == 0;
 }
 
 bool check_is_overtaken(struct natra *n, const struct pin_gen *gen)

@@ -220,7 +220,7 @@ def redirected(s, prefix, undo):
                     f"does not limit {HOLDS_NOT.get(mode)} beside" in text, mode in HOLDS_NOT)
         getattr(neighbour, undo)()
         check = natra.run("check", natra.id)
-        if mode == "clsact-hostside":
+        if mode.startswith("clsact"):
             s.rep.true(f"{what}, {undo}: check says so",
                        check.returncode == 1 and "is not on" in check.stderr, check.stderr)
         elif mode.endswith("podside"):

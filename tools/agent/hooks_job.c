@@ -15,6 +15,7 @@ struct found {
 	uint32_t ifindex;
 	uint32_t programs[3]; /* those that belong on the interface; 0: none */
 	bool is_overtaken;
+	bool by_links; /* nothing gets a filter in front of a link */
 };
 
 struct hooks {
@@ -43,6 +44,8 @@ static int add(void *arg, const struct natra_info *info,
 		found->programs[0] = info->ingress_prog_id;
 		found->programs[1] = info->egress_prog_id;
 	}
+	found->by_links = info->mode == NATRA_MODE_TCX_PODSIDE ||
+			  info->mode == NATRA_MODE_TCX_HOSTSIDE;
 	found->programs[2] = info->host_prog_id;
 	return 0;
 }
@@ -54,7 +57,9 @@ static int note_program(void *arg, const struct natra_neighbour *e)
 
 	if (strcmp(e->ifname, missing->ifname) != 0)
 		return 0;
-	missing->is_overtaken |= e->is_before_ours;
+	missing->is_overtaken |=
+		e->is_before_ours && e->prog_id &&
+		(strcmp(e->hook, "tcx") == 0) == missing->by_links;
 	for (size_t i = 0; i < 3; i++) {
 		if (e->is_ours && e->prog_id == missing->programs[i])
 			missing->programs[i] = 0;

@@ -78,7 +78,7 @@ const char *hold_lost(const struct hold *hold)
 	const struct natra_info *info = hold->info;
 	const bool in = hold->is_lost[NATRA_DIRECTION_INGRESS] &&
 			!hold->is_in_pod &&
-			(info->ingress_prog_id || info->pace_prog_id);
+			(info->ingress_prog_id || info->host_prog_id);
 	const bool out =
 		hold->is_lost[NATRA_DIRECTION_EGRESS] && info->egress_prog_id;
 
