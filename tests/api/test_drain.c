@@ -227,6 +227,26 @@ static void collect_garbage(void)
 	assert_int_equal(removed, 0);
 }
 
+/* A drain under limits that stay would take as long as these let it. */
+static void limits_that_cannot_be_lifted_are_told(void **state)
+{
+	struct natra_target target = pod_target(&pod, "web");
+	struct natra_policy policy = policy_of(10, 20);
+
+	(void)state;
+	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
+	add_tbf();
+	fill(HOST, "8kbit");
+	rig_sh("cd " BPFFS "/natra/abi*/engine_*/0 && mv programs kept &&"
+	       " mkdir programs");
+	assert_int_equal(drain("web"), -EACCES);
+	says(n, "programs", NULL);
+	rig_sh("cd " BPFFS "/natra/abi*/engine_*/0 && rmdir programs &&"
+	       " mv kept programs");
+	assert_int_equal(natra_check(n, "web", &policy), 0);
+	assert_int_equal(natra_detach(n, &target), 1);
+}
+
 /* Whoever is killed while the queues drain leaves no limits once somebody has removed the
  * plugin's by hand. A process that still drains is let be. */
 static void gc_gives_limits_back_after_a_kill(void **state)
@@ -291,6 +311,7 @@ int main(void)
 		PLUGIN_CASE(killed_while_an_htb_drains),
 		PLUGIN_CASE(one_queue_drains),
 		PLUGIN_CASE(own_limits_do_not_hold_meanwhile),
+		PLUGIN_CASE(limits_that_cannot_be_lifted_are_told),
 		PLUGIN_CASE(gc_gives_limits_back_after_a_kill),
 		PLUGIN_CASE(buckets_are_filled_some_times),
 		PLUGIN_CASE(peak_rates_of_others),
