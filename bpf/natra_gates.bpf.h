@@ -144,17 +144,15 @@ gate(struct __sk_buff *skb, const struct natra_config *config,
      struct natra_state *state, struct natra_parsed_packet *parsed,
      const struct packet *packet, bool counts_connections)
 {
-	__u32 segs = skb->gso_segs, syn = 0;
+	__u32 syn = 0;
 
 	if (counts_connections && may_connect(skb)) {
 		write_parsed(skb, parsed);
 		syn = begins_global(skb, parsed);
 	}
-	/* The kernel counts the segments of what a packet socket sends only later. */
-	if (!segs && skb->gso_size)
-		segs = skb->len / skb->gso_size + 1;
-	return (enum natra_gate)gate_global(config, state, packet,
-					    segs > 1 ? segs : 1, syn);
+	return (enum natra_gate)gate_global(
+		config, state, packet,
+		natra_segs(skb->len, skb->gso_segs, skb->gso_size), syn);
 }
 
 #endif

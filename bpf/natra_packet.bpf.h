@@ -148,19 +148,16 @@ static __always_inline bool hash_fast(struct __sk_buff *skb, bool tx,
 				ip6->daddr.in6_u.u6_addr32, *(__u32 *)(ip6 + 1),
 				natra_hash_kind(6, protocol, 0));
 	}
-	if (tx) /* the kernel tells the length, but of IPv6 fragments */
-		return protocol == NATRA_PROTO_TCP ||
-		       (protocol == NATRA_PROTO_UDP &&
-			(version == 4 || !skb->gso_size));
 	if (protocol == NATRA_PROTO_TCP) {
 		*ret_header_len =
 			l2_len + l3_len + (((__u8 *)l3)[l3_len + 12] >> 4) * 4U;
 		return true;
 	}
 	*ret_header_len = l2_len + l3_len + NATRA_UDP_LEN;
+	/* What is sent may be a datagram that becomes fragments, without UDP's header. */
 	return protocol == NATRA_PROTO_UDP &&
-	       (!natra_is_tunnel_port(*(__u16 *)(l3 + l3_len + 2)) ||
-		!skb->gso_size);
+	       (!skb->gso_size ||
+		(!tx && !natra_is_tunnel_port(*(__u16 *)(l3 + l3_len + 2))));
 }
 
 struct packet {
@@ -233,9 +230,8 @@ limits_of(const struct natra_config *config, __u64 active)
 /* A tag that the kernel keeps in the skb is not in its length. */
 static __always_inline __u32 tag_bytes(const struct __sk_buff *skb)
 {
-	const __u32 segs = skb->gso_segs;
-
-	return NATRA_VLAN_LEN * (segs > 1 ? segs : 1);
+	return NATRA_VLAN_LEN *
+	       natra_segs(skb->len, skb->gso_segs, skb->gso_size);
 }
 
 /*
@@ -273,6 +269,52 @@ natra_global __u64 datagram_global(struct __sk_buff *skb,
 }
 
 /*
+ * Returns the length of a datagram's fragments or segments, which are sent. The kernel has
+ * told less than what segments have. Those of IPv4 are fragments then, of which it leaves out
+ * nothing. It leaves out the header of fragments over IPv6, which is as long as UDP's; the
+ * first one has both.
+ */
+static __always_inline __u32 fragments_len(const struct natra_tuple *t,
+					   __u32 len, __u32 segs, __u32 size,
+					   __u32 header_len)
+{
+	return t->version == 6 ? natra_gso_len(len + NATRA_FRAGMENT_LEN, segs,
+					       size, header_len)
+			       : natra_gso_len(len, segs, size,
+					       header_len - NATRA_UDP_LEN);
+}
+
+/*
+ * Returns the length of all segments. What the kernel tells of those that are sent is not
+ * enough: it leaves out SCTP's header, before Linux 6.18 what is inside of a tunnel, and after
+ * GRO all that is behind the fixed header of IPv6.
+ */
+static __always_inline __u32 slow_gso_len(struct __sk_buff *skb, bool tx,
+					  struct natra_parsed_packet *parsed)
+{
+	const __u32 size = skb->gso_size, segs = skb->gso_segs;
+	const __u32 jumbo_len = natra_jumbo_len(parsed, skb->len);
+	const __u32 inner_len =
+		natra_tunnel_len(skb, enter_global(skb, parsed), size, parsed);
+	const __u32 header_len = parsed->header_len + inner_len - jumbo_len;
+	const __u32 len = skb->len - jumbo_len;
+	__u32 bytes, told;
+
+	if (!inner_len && natra_gave_up(parsed))
+		bytes = natra_hidden_len(len, segs, size, header_len);
+	else
+		bytes = natra_gso_len(len, segs, size, header_len);
+	if (!tx)
+		return bytes;
+	told = natra_told_len(len, skb->wire_len - jumbo_len * segs);
+	if (bytes > told && !inner_len &&
+	    parsed->tuple.protocol == NATRA_PROTO_UDP)
+		bytes = fragments_len(&parsed->tuple, len, segs, size,
+				      header_len);
+	return natra_told_len(bytes, told);
+}
+
+/*
  * Reads a packet that hash_fast cannot. It does all that such a packet needs, because
  * the verifier walks what follows a call once for each way to it.
  */
@@ -281,8 +323,6 @@ natra_global int read_slow_global(struct __sk_buff *skb,
 				  struct natra_parsed_packet *parsed,
 				  struct packet *packet, bool tx)
 {
-	const __u32 len = skb->len;
-	__u32 header_len, wire_len = skb->wire_len;
 	const struct natra_tuple *t;
 	int kind;
 
@@ -296,27 +336,8 @@ natra_global int read_slow_global(struct __sk_buff *skb,
 	if (t->fragment)
 		packet->hash =
 			datagram_global(skb, config, parsed, packet->hash);
-	header_len = parsed->header_len;
-	if (tx) {
-		/* wire_len gives each segment of BIG TCP a jumbo header. */
-		wire_len -= parsed->jumbo_len * skb->gso_segs;
-		if (natra_hides_header(t))
-			packet->bytes = natra_told_gso_len(
-				len, skb->gso_segs, skb->gso_size, header_len,
-				t->protocol == NATRA_PROTO_UDP
-					? NATRA_FRAGMENT_LEN
-					: 0,
-				wire_len);
-		else
-			packet->bytes = natra_told_len(len, wire_len);
-	} else {
-		if (skb->gso_size)
-			header_len +=
-				natra_tunnel_len(skb, enter_global(skb, parsed),
-						 skb->gso_size, parsed);
-		packet->bytes = natra_gso_len(len, skb->gso_segs, skb->gso_size,
-					      header_len);
-	}
+	packet->bytes =
+		skb->gso_size ? slow_gso_len(skb, tx, parsed) : skb->len;
 	return kind == NATRA_PARSED_CONTROL;
 }
 
@@ -336,13 +357,13 @@ static __always_inline bool read_packet(struct __sk_buff *skb, bool tx,
 		control = (__u32)read_slow_global(skb, config, parsed, ret, tx);
 		hash = ret->hash;
 		bytes = ret->bytes;
-	} else if (tx) {
-		bytes = natra_told_len(skb->len, skb->wire_len);
 	} else {
-		/* Before Linux 6.19 wire_len leaves out the headers of GSO
-		 * segments at the ingress hook. */
+		/* At the ingress hook wire_len leaves out the headers of GSO
+		 * segments before Linux 6.19. */
 		bytes = natra_gso_len(skb->len, skb->gso_segs, skb->gso_size,
 				      header_len);
+		if (tx)
+			bytes = natra_told_len(bytes, skb->wire_len);
 	}
 	if (natra_unlikely(skb->vlan_present))
 		bytes += tag_bytes(skb);

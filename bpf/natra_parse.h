@@ -23,8 +23,14 @@
 #define NATRA_FRAGMENT_LEN        8
 #define NATRA_MAX_VLAN_TAGS       2
 #define NATRA_MAX_IPV6_EXTENSIONS 4
-/* The hop-by-hop header that BIG TCP puts into a packet of over 64 kB. */
+/* The hop-by-hop header that BIG TCP puts into a packet of over 64 kB: what follows it and
+ * its own length, then the type and the length of its option. */
 #define NATRA_JUMBO_LEN           8U
+#define NATRA_JUMBO_FIRST         (NATRA_PROTO_TCP << 8)
+#define NATRA_JUMBO_OPTION        0xc204
+/* No shorter packet with it loses it: its IPv6 packet has over 64 kB, and Ethernet's header
+ * and two tags are in front of that. */
+#define NATRA_JUMBO_MIN           (65536U + NATRA_ETH_LEN + 2 * 4)
 
 /* The types of ICMPv6 that are neighbour discovery, from the solicitation of routers to
  * the redirect. */
@@ -85,15 +91,6 @@ natra_inline bool natra_is_vlan(__u16 ethertype)
 	       ethertype == NATRA_ETHERTYPE_8021AD;
 }
 
-/* Returns whether GSO packets have headers that the kernel does not count: SCTP's, and
- * those of fragments that are made of a datagram over IPv6. They are as long as UDP's,
- * which is in the first one, beside its own. */
-natra_inline bool natra_hides_header(const struct natra_tuple *t)
-{
-	return t->protocol == NATRA_PROTO_SCTP ||
-	       (t->version == 6 && t->protocol == NATRA_PROTO_UDP);
-}
-
 /* Length of the layer 4 header at `offset`, for the wire length of GSO. */
 natra_inline __u32 natra_l4_len(void *ctx, __u32 offset, __u8 protocol,
 				struct natra_parsed_packet *p)
@@ -119,14 +116,13 @@ natra_inline void natra_parse_l4(void *ctx, __u32 offset,
 	struct natra_tuple *t = &p->tuple;
 
 	p->l4_offset = offset;
-	p->header_len = offset - p->jumbo_len;
 	/* Without ports, all that two hosts send by a protocol is one flow,
 	 * and all fragments of it but the first ones are another. */
 	if (!p->later_piece && natra_has_ports(t->protocol) &&
 	    NATRA_LOAD(ctx, offset, p->raw, sizeof(t->ports)) == 0)
 		t->ports = p->raw[0];
-	if (!t->fragment)
-		p->header_len += natra_l4_len(ctx, offset, t->protocol, p);
+	/* GSO cuts also what claims to be a fragment, and repeats this header. */
+	p->header_len = offset + natra_l4_len(ctx, offset, t->protocol, p);
 }
 
 /*
@@ -187,10 +183,12 @@ natra_inline bool natra_parse_ipv6(void *ctx, __u32 *offset,
 	t->version = 6;
 	p->hop_limit = byte[7];
 	t->protocol = byte[6];
-	/* Segments are smaller, and go without it. */
-	if (t->protocol == NATRA_PROTO_HOPOPTS && !half[2])
-		p->jumbo_len = NATRA_JUMBO_LEN;
 	*offset += 40;
+	if (t->protocol == NATRA_PROTO_HOPOPTS && !half[2] &&
+	    NATRA_LOAD(ctx, *offset, p->raw, 4) == 0 &&
+	    half[0] == natra_be16(NATRA_JUMBO_FIRST) &&
+	    half[1] == natra_be16(NATRA_JUMBO_OPTION))
+		p->jumbo_len = NATRA_JUMBO_LEN;
 
 #pragma GCC unroll 1
 	for (int i = 0; i < NATRA_MAX_IPV6_EXTENSIONS; i++) {
@@ -215,6 +213,24 @@ natra_inline bool natra_parse_ipv6(void *ctx, __u32 *offset,
 		t->protocol = byte[0];
 	}
 	return true;
+}
+
+/* Returns how many bytes of a packet of `len` bytes the kernel takes out before it cuts it
+ * into segments. */
+natra_inline __u32 natra_jumbo_len(const struct natra_parsed_packet *p,
+				   __u32 len)
+{
+	return len < NATRA_JUMBO_MIN ? 0 : p->jumbo_len;
+}
+
+/* Returns whether there may be headers of any length behind p->header_len: the packet is not
+ * IP, or has more extension headers than the parser follows. */
+natra_inline bool natra_gave_up(const struct natra_parsed_packet *p)
+{
+	const struct natra_tuple *t = &p->tuple;
+
+	return !t->version ||
+	       (t->version == 6 && natra_is_extension(t->protocol));
 }
 
 /*

@@ -114,10 +114,10 @@ struct natra_tuple {
 /* What the parser finds, and its buffer. */
 struct natra_parsed_packet {
 	struct natra_tuple tuple;
-	/* The headers that each segment has: layers 2 to 4, as far as they are known. */
+	/* The headers of layers 2 to 4, as far as they are known. */
 	__u16 header_len;
-	__u16 l4_offset;   /* where layer 4 begins; for NATRA_PARSED_IP only */
-	__u16 jumbo_len;   /* of the header that no segment has */
+	__u16 l4_offset; /* where layer 4 begins; for NATRA_PARSED_IP only */
+	__u16 jumbo_len; /* of BIG TCP's header, if it has one; see natra_jumbo_len */
 	__u8 hop_limit;    /* of IPv6 */
 	__u8 later_piece;  /* a fragment that is not the first */
 	__u32 fragment_id; /* of the datagram, if it is a fragment */

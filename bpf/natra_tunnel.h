@@ -215,7 +215,7 @@ natra_inline __u32 natra_inner_end(void *ctx, __u32 offset, __u16 type,
  * overwritten. */
 natra_inline __u64 natra_enter(void *ctx, struct natra_parsed_packet *p)
 {
-	__u32 offset = p->header_len + p->jumbo_len;
+	__u32 offset = p->header_len;
 	__u16 type;
 
 	if (p->tuple.fragment)
@@ -235,7 +235,7 @@ natra_inline __u32 natra_tunnel_len(void *ctx, __u64 entered, __u32 gso_size,
 	const __u32 end = natra_inner_end(ctx, (__u32)entered,
 					  (__u16)(entered >> 32), gso_size, p);
 
-	return end ? end - p->header_len - p->jumbo_len : 0;
+	return end ? end - p->header_len : 0;
 }
 
 #endif

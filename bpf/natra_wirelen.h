@@ -10,57 +10,95 @@
 
 #define NATRA_VLAN_LEN 4
 
-#define NATRA_SEGS_MAX 65535U /* the most that the kernel counts */
+/* The kernel counts segments in so many bits, and leaves out what is beyond them. */
+#define NATRA_SEGS_MAX 65535U
 
-/* The most bytes that a packet is charged for, see natra_cost_ns. No packet has
- * as many: NATRA_SEGS_MAX segments with the longest headers that the parser
- * reads come to a quarter of it. */
+/* The most bytes that a packet is charged for, see natra_cost_ns. */
 #define NATRA_BYTES_MAX ((1U << 31) - 1)
+
+natra_inline __u32 natra_bytes(__u64 bytes)
+{
+	return bytes < NATRA_BYTES_MAX ? bytes : NATRA_BYTES_MAX;
+}
+
+/* Returns how many segments `payload` bytes make. */
+natra_inline __u32 natra_pieces(__u32 payload, __u32 size)
+{
+	return (payload + size - 1) / size;
+}
+
+/*
+ * Returns the number of segments. If the kernel has not counted them, as of a packet that was
+ * injected with untrusted GSO data, or has left out some (what is missing is then longer than
+ * any headers), they are counted as if the headers were payload.
+ */
+natra_inline __u32 natra_segs(__u32 len, __u32 segs, __u32 size)
+{
+	if (natra_unlikely(size &&
+			   (!segs || segs * size + NATRA_SEGS_MAX < len)))
+		segs = natra_pieces(len, size);
+	return segs > 1 ? segs : 1;
+}
+
+/*
+ * Returns the length of all segments of a packet that is longer than the segments that the
+ * kernel has counted and the headers that natra has found. Either the number is wrong, or
+ * there are more headers: whichever makes more is charged.
+ */
+natra_inline __u32 natra_doubtful_len(__u32 len, __u32 segs, __u32 size,
+				      __u32 header_len)
+{
+	__u64 counted = 0, found = natra_pieces(len - header_len, size) - 1;
+
+	found *= header_len;
+	if (segs > 1)
+		counted = (segs - 1) * (__u64)(len - segs * size);
+	return natra_bytes(len + (found > counted ? found : counted));
+}
 
 /*
  * len: one header and all payload. header_len: layer 2 to 4, repeated for each
- * segment. segs may be 0 although size is not: a packet that was injected with
- * untrusted GSO data.
+ * segment, as far as it is known.
  */
 natra_inline __u32 natra_gso_len(__u32 len, __u32 segs, __u32 size,
 				 __u32 header_len)
 {
 	if (!size)
 		return len;
-	if (!segs && len > header_len)
-		segs = (len - header_len + size - 1) / size;
-	if (segs > NATRA_SEGS_MAX)
-		segs = NATRA_SEGS_MAX;
+	if (natra_unlikely(segs * size + header_len < len))
+		return natra_doubtful_len(len, segs, size, header_len);
 	if (segs > 1)
 		len += (segs - 1) * header_len;
 	return len;
 }
 
 /*
- * Returns the wire length of a packet that is sent, from the kernel's wire_len. The
- * kernel trusts whoever injected the packet about the length of its headers and
- * multiplies that by the number of segments, so wire_len may be any number; the result
- * is at least len.
+ * Does the same for a packet of which only the first headers are known, and takes the longest
+ * that it can have. If the kernel has counted the segments, all but the last one are full and
+ * that has a byte. If it has not, most is on the wire if half of the packet is headers.
  */
-natra_inline __u32 natra_told_len(__u32 len, __u32 wire_len)
+natra_inline __u32 natra_hidden_len(__u32 len, __u32 segs, __u32 size,
+				    __u32 header_len)
 {
-	wire_len &= NATRA_BYTES_MAX;
-	return wire_len > len ? wire_len : len;
+	if (!size || len <= header_len)
+		return len;
+	if (segs && (segs - 1) * size < len &&
+	    natra_pieces(len - header_len, size) <= NATRA_SEGS_MAX)
+		return natra_bytes(
+			len +
+			(segs - 1) * (__u64)(len - 1 - (segs - 1) * size));
+	return natra_bytes(len + (__u64)len * len / (4 * size));
 }
 
 /*
- * Does the same for a GSO packet of which the kernel may have left out headers: it counts
- * those in front of layer 4, and behind them only TCP's and those of UDP's segments.
- * header_len: as for natra_gso_len. `first` is what the first one has in addition.
+ * Returns the wire length of a packet that is sent, from the kernel's wire_len and from what
+ * it has at least. The kernel trusts whoever injected the packet about the length of its
+ * headers and multiplies that by the number of segments, so wire_len may be any number.
  */
-natra_inline __u32 natra_told_gso_len(__u32 len, __u32 segs, __u32 size,
-				      __u32 header_len, __u32 first,
-				      __u32 wire_len)
+natra_inline __u32 natra_told_len(__u32 least, __u32 wire_len)
 {
-	wire_len = natra_told_len(len, wire_len);
-	if (natra_gso_len(len, segs, size, header_len) <= wire_len)
-		return wire_len;
-	return natra_gso_len(len + first, segs, size, header_len);
+	wire_len &= NATRA_BYTES_MAX;
+	return wire_len > least ? wire_len : least;
 }
 
 #endif

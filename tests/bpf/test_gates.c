@@ -154,8 +154,8 @@ static void packet_counts_as_its_segments(void **state)
 	/* A packet socket does not say how many they are. */
 	set_gates(0, 0);
 	th_send(&run, &p, &(struct th_context){.gso_size = LEN / 6}, &r);
-	assert_in_range(gates().packets_tat_ns, from + 6 * 50 * TH_MS - TH_MS,
-			th_now() + 7 * 50 * TH_MS);
+	assert_in_range(gates().packets_tat_ns, from + 5 * 50 * TH_MS - TH_MS,
+			th_now() + 6 * 50 * TH_MS);
 }
 
 static void connections_over_theirs_are_refused(void **state)

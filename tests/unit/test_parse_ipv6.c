@@ -174,21 +174,59 @@ static void atomic_fragment_is_a_whole_packet(void **state)
 	assert_int_equal(atomic.res.header_len, none.res.header_len + 8);
 }
 
-/* Segments do not have the option that makes BIG TCP's packet a jumbogram. */
+/* Segments do not have the option that makes BIG TCP's packet a jumbogram. What only looks
+ * like it stays in all of them: the kernel finds it by the same four marks. */
 static void jumbo_header_is_not_of_the_segments(void **state)
 {
-	struct parsed none = parse_plain(), jumbo;
-	struct packet p;
+	static const struct {
+		uint8_t protocol, option, payload_len;
+		size_t len;
+		__u32 jumbo_len;
+	} rows[] = {
+		{6, 0xc2, 0, 8, 8},  {6, 1, 0, 8, 0},     {6, 0xc2, 9, 8, 0},
+		{17, 0xc2, 0, 8, 0}, {6, 0xc2, 0, 16, 0},
+	};
 
 	(void)state;
-	begin(&p);
-	packet_extension(&p, HOPOPTS, 8);
-	packet_tcp(&p, 40000, 80, 20);
-	packet_end(&p);
-	p.data[14 + 4] = p.data[14 + 5] = 0; /* payload length */
-	jumbo = parse_packet(&p);
-	assert_true(same_flow(&none, &jumbo));
-	assert_int_equal(jumbo.res.header_len, none.res.header_len);
+	for (size_t i = 0; i < TH_LEN(rows); i++) {
+		struct parsed r;
+		struct packet p;
+
+		begin(&p);
+		packet_extension(&p, HOPOPTS, rows[i].len);
+		p.data[p.len - rows[i].len + 2] = rows[i].option;
+		p.data[p.len - rows[i].len + 3] = 4;
+		packet_ports(&p, rows[i].protocol, 40000, 80, 20);
+		packet_end(&p);
+		p.data[14 + 4] = 0;
+		p.data[14 + 5] = rows[i].payload_len;
+		r = parse_packet(&p);
+		assert_int_equal(natra_jumbo_len(&r.res, NATRA_JUMBO_MIN),
+				 rows[i].jumbo_len);
+		assert_int_equal(natra_jumbo_len(&r.res, NATRA_JUMBO_MIN - 1),
+				 0);
+	}
+}
+
+/* The parser does not see where layer 4 begins. */
+static void parser_says_that_it_gave_up(void **state)
+{
+	struct packet p;
+	struct parsed r;
+
+	(void)state;
+	for (int headers = 0; headers < 7; headers++) {
+		begin(&p);
+		for (int i = 0; i < headers; i++)
+			packet_extension(&p, HOPOPTS, 8);
+		packet_tcp(&p, 40000, 80, 20);
+		packet_end(&p);
+		r = parse_packet(&p);
+		assert_int_equal(natra_gave_up(&r.res), headers > 4);
+	}
+	p.data[14] = 0x50;
+	r = parse_packet(&p);
+	assert_true(natra_gave_up(&r.res));
 }
 
 static void reserved_bits_make_no_fragment(void **state)
@@ -330,6 +368,7 @@ int main(void)
 			first_fragments_have_ports_and_the_others_an_id),
 		cmocka_unit_test(atomic_fragment_is_a_whole_packet),
 		cmocka_unit_test(jumbo_header_is_not_of_the_segments),
+		cmocka_unit_test(parser_says_that_it_gave_up),
 		cmocka_unit_test(reserved_bits_make_no_fragment),
 		cmocka_unit_test(every_protocol_with_ports_has_them),
 		cmocka_unit_test(vlan_tag_and_extension_headers_go_together),

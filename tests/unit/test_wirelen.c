@@ -76,14 +76,86 @@ static void gso_data_without_payload_adds_nothing(void **state)
 static void made_up_segments_do_not_overflow(void **state)
 {
 	const uint32_t headers = 14 + 8 + 40 + 4 * 2048 + 60;
-	const uint32_t most = 65535 * headers;
 
 	(void)state;
 	assert_int_equal(natra_gso_len(HEADERS + 60000, 60000, 1, HEADERS),
 			 60000 * (HEADERS + 1));
-	assert_in_range(natra_gso_len(headers + 600000, 0, 1, headers), most,
-			most + 600000);
-	assert_true(most + 600000 < NATRA_BYTES_MAX);
+	assert_int_equal(natra_gso_len(headers + 65535, 65535, 1, headers),
+			 65535 * (headers + 1));
+	assert_int_equal(natra_gso_len(headers + 600000, 0, 1, headers),
+			 NATRA_BYTES_MAX);
+	assert_int_equal(natra_gso_len(600000, 40000, 1, headers),
+			 NATRA_BYTES_MAX);
+	assert_int_equal(natra_hidden_len(600000, 0, 1, 14), NATRA_BYTES_MAX);
+	assert_int_equal(natra_hidden_len(600000, 60000, 1, 600000 - 60000),
+			 NATRA_BYTES_MAX);
+}
+
+/* The kernel's number has 16 bits. */
+static void number_of_segments_that_has_wrapped_is_worked_out(void **state)
+{
+	const uint32_t many = 65537 * 3;
+
+	(void)state;
+	for (uint32_t segs = 0; segs <= 1; segs++) {
+		assert_int_equal(
+			natra_gso_len(HEADERS + many, segs, 3, HEADERS),
+			65537 * (HEADERS + 3));
+		assert_in_range(natra_segs(HEADERS + many, segs, 3), 65537,
+				65537 + HEADERS / 3);
+	}
+	assert_true(natra_gso_len(HEADERS + many, 2, 3, HEADERS) >=
+		    65537 * (HEADERS + 3));
+	assert_int_equal(natra_segs(HEADERS + 5 * MSS + 1, 6, MSS), 6);
+	assert_int_equal(natra_segs(HEADERS + 100 * 8, 100, 8), 100);
+	assert_int_equal(natra_segs(HEADERS, 0, 0), 1);
+	assert_int_equal(natra_segs(HEADERS + MSS, 0, MSS), 2);
+}
+
+/* Headers behind those that are known leave the segments less than so many need. */
+static void
+headers_that_are_not_known_show_in_the_number_of_segments(void **state)
+{
+	const uint32_t hidden = 74, known = 42;
+
+	(void)state;
+	for (uint32_t segs = 2; segs < 500; segs++)
+		assert_int_equal(natra_gso_len(known + hidden + segs * 76, segs,
+					       76, known),
+				 segs * (known + hidden + 76));
+}
+
+/* Whatever is hidden, what is charged is at least what is on the wire. */
+static void hidden_headers_are_charged_at_least(void **state)
+{
+	static const uint32_t sizes[] = {1, 8, 40, 1000, 1448};
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(sizes); i++) {
+		for (uint32_t len = 200; len < 70000; len += 1717) {
+			for (uint32_t header = 14; header < len; header += 61) {
+				uint32_t segs = (len - header + sizes[i] - 1) /
+						sizes[i];
+				uint32_t wire = len + (segs - 1) * header;
+
+				assert_true(natra_hidden_len(len, segs,
+							     sizes[i],
+							     14) >= wire);
+				assert_true(natra_hidden_len(len, 0, sizes[i],
+							     14) >= wire);
+				/* Each has a segment's payload too many,
+				 * unless their number may have wrapped. */
+				assert_true(len - 14 > sizes[i] * 65535 ||
+					    natra_hidden_len(len, segs,
+							     sizes[i], 14) <
+						    wire + segs * sizes[i]);
+			}
+		}
+	}
+	assert_int_equal(natra_hidden_len(1514, 0, 0, 14), 1514);
+	assert_int_equal(natra_hidden_len(14, 0, 8, 14), 14);
+	/* SCTP has no size of its segments, but a number for that. */
+	assert_true(natra_hidden_len(30000, 20, 65535, 14) >= 30000);
 }
 
 static void what_the_kernel_tells_is_at_least_the_packet(void **state)
@@ -106,6 +178,11 @@ int main(void)
 		cmocka_unit_test(missing_count_of_segments_is_worked_out),
 		cmocka_unit_test(gso_data_without_payload_adds_nothing),
 		cmocka_unit_test(made_up_segments_do_not_overflow),
+		cmocka_unit_test(
+			number_of_segments_that_has_wrapped_is_worked_out),
+		cmocka_unit_test(
+			headers_that_are_not_known_show_in_the_number_of_segments),
+		cmocka_unit_test(hidden_headers_are_charged_at_least),
 		cmocka_unit_test(what_the_kernel_tells_is_at_least_the_packet),
 	};
 

@@ -39,9 +39,9 @@ def ip4(proto, payload, frag=0, options=b"", ident=77, src=SRC4, dst=DST4):
     return h[:10] + struct.pack("!H", checksum(h)) + h[12:] + payload
 
 
-def ip6(proto, payload):
-    return struct.pack("!IHBB", 6 << 28, len(payload), proto, 64) + \
-            SRC6 + DST6 + payload
+def ip6(proto, payload, len_=None):
+    return struct.pack("!IHBB", 6 << 28, len(payload) if len_ is None else len_, proto,
+                       64) + SRC6 + DST6 + payload
 
 
 def udp(payload):
