@@ -28,6 +28,7 @@
 #include "natra_groups.bpf.h"
 #include "natra_maps.bpf.h"
 #include "natra_mice.bpf.h"
+#include "natra_over.bpf.h"
 #include "natra_packet.bpf.h"
 #include "natra_shared.h"
 #include "natra_signal.bpf.h"
@@ -348,7 +349,7 @@ report_outcome(struct __sk_buff *skb, const struct natra_config *config,
 		return;
 	reason = (__u32)NATRA_FORGET(reason, packet->hash);
 	/* Under a flood this is all that it costs. */
-	if (reason < NATRA_REPORT_MAX &&
+	if (reason < NATRA_REPORT_WINDOWS &&
 	    natra_event_is_due(&state->event_tat[reason], packet->now_ns))
 		report(skb, config, state, parsed, reason);
 }
@@ -452,8 +453,13 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 			return drop_at_gate(skb, config, state, stripe, &parsed,
 					    packet, outcome);
 	}
-	if (mouse && limits->pass == NATRA_PASS_FREE)
+	if (mouse && limits->pass == NATRA_PASS_FREE) {
+		if (natra_unlikely(!(stripe->count[NATRA_COUNT_MICE].packets %
+				     NATRA_OVER_PACKETS)))
+			(void)over_global(config, state, active,
+					  packet->now_ns);
 		return NATRA_COUNT_MICE;
+	}
 	packet->mouse = mouse && limits->pass != NATRA_PASS_OFF;
 	if (!packet->mouse)
 		note_flow(skb, state, &parsed, packet, estimate);

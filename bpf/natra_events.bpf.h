@@ -10,28 +10,18 @@
 #include "natra_maps.bpf.h"
 #include "natra_packet.bpf.h"
 
-/* Reports an event of this flow, if the slot may report one of this kind. */
-natra_global int report_global(const struct natra_config *config,
-			       struct natra_state *state,
-			       const struct natra_tuple *tuple, __u32 reason)
+static __always_inline int write_event(const struct natra_config *config,
+				       struct natra_state *state,
+				       const struct natra_tuple *tuple,
+				       __u32 reason, __u64 now_ns)
 {
-	const __u64 now_ns = bpf_ktime_get_ns();
 	struct natra_event_entry event;
 	struct natra_event_ring *ring;
 	const __u32 zero = 0;
 
 	ring = bpf_map_lookup_elem(&natra_events, &zero);
-	if (!ring || !config || !state || !tuple)
+	if (!ring)
 		return 0; /* the verifier wants this check */
-	reason %= NATRA_REPORT_MAX;
-	if (!natra_event_take(&state->event_tat[reason], now_ns,
-			      natra_event_burst(reason))) {
-		/* One event of any other kind stands for all of that kind in a
-		 * window. */
-		if (reason == NATRA_REPORT_HEAVY)
-			__sync_fetch_and_add(&state->events_suppressed, 1);
-		return 0;
-	}
 	event.reason = (__u16)reason;
 	event.class_number = (__u16)config->class_number;
 	event.time_ns = now_ns;
@@ -40,6 +30,27 @@ natra_global int report_global(const struct natra_config *config,
 	natra_event_write(ring, &event);
 	__sync_fetch_and_add(&state->events_reported, 1);
 	return 0;
+}
+
+/* Reports an event of this flow, if the slot may report one of this kind. */
+natra_global int report_global(const struct natra_config *config,
+			       struct natra_state *state,
+			       const struct natra_tuple *tuple, __u32 reason)
+{
+	const __u64 now_ns = bpf_ktime_get_ns();
+
+	if (!config || !state || !tuple)
+		return 0; /* the verifier wants this check */
+	reason %= NATRA_REPORT_WINDOWS;
+	if (!natra_event_take(&state->event_tat[reason], now_ns,
+			      natra_event_burst(reason))) {
+		/* One event of any other kind stands for all of that kind in a
+		 * window. */
+		if (reason == NATRA_REPORT_HEAVY)
+			__sync_fetch_and_add(&state->events_suppressed, 1);
+		return 0;
+	}
+	return write_event(config, state, tuple, reason, now_ns);
 }
 
 /*

@@ -186,7 +186,11 @@ struct natra_limits {
 	/* For NATRA_PASS_STRICT: rate.mult for mice, which is less if their share is more than
 	 * the rate. */
 	__u64 mice_mult;
-	__u64 reserved[4];
+	/* For NATRA_PASS_FREE, see natra_over.h: how many bytes the rate is in a window, 0 if
+	 * nobody looks, and how many over it are no debt yet. */
+	__u64 over_rate;
+	__u64 over_debt;
+	__u64 reserved[2];
 };
 
 /*
@@ -246,8 +250,15 @@ enum natra_report {
 	/* The first mouse in a window that waits or is dropped because mice are
 	 * over their share (NATRA_PASS_STRICT). */
 	NATRA_REPORT_MICE_OVER_SHARE,
+	/* Small flows exceed the limit together (NATRA_PASS_FREE), see natra_over.h. It is of no
+	 * flow: the tuple has the percent of the limit that passed in the first word of
+	 * the source, and is 0 otherwise. */
+	NATRA_REPORT_OVER_LIMIT,
 	NATRA_REPORT_MAX
 };
+
+/* Those before this one are reported at most once in a window. */
+#define NATRA_REPORT_WINDOWS NATRA_REPORT_OVER_LIMIT
 
 /* An event in the ring, written without locks, see natra_events.h. */
 struct natra_event_entry {
@@ -329,6 +340,17 @@ struct natra_fair {
 	__u64 tick;      /* in which K was last adapted */
 	__u32 k_more;    /* K - 1, with 12 bits of fraction */
 	__s32 over;      /* the overdraft in that tick, 16 bits of fraction */
+};
+
+/* What is known of the limit and all that passes, see natra_over.h. */
+struct natra_over {
+	__u64 time_ns; /* when it was looked at last */
+	__u64 passed;  /* all bytes until then */
+	__u64 debt;    /* in bytes */
+	__u64 active;  /* natra_config.active, by which it was judged */
+	__u64 over_ns; /* when a window was found to be over the limit last, */
+	__u32 percent; /* and how much of the limit it was */
+	__u32 phase;   /* enum natra_over_phase */
 };
 
 #define NATRA_FRAGMENTED 8
@@ -428,7 +450,7 @@ struct natra_state {
 	__u64 settled;
 	/* The windows up to which each kind of event is told, see natra_events.h.
 	 * Behind them the second bucket is in a cache line of its own. */
-	__u32 event_tat[NATRA_REPORT_MAX];
+	__u32 event_tat[NATRA_REPORT_WINDOWS];
 	__u64 forgiven_tat_ns; /* of marks and drops, see natra_fair.h */
 	__u64 mice_tat_ns;
 	__u64 events_reported;
@@ -443,7 +465,8 @@ struct natra_state {
 	struct natra_fragmented fragmented[NATRA_FRAGMENTED];
 	struct natra_carried carried;
 	__u64 settled_ns; /* natra_debt_unit() of the rate under which it is charged */
-	__u64 reserved[1];
+	struct natra_over over;
+	__u64 reserved[3];
 	/* A sketch of who sends what the link depends on, see link_global(). */
 	__u32 link_senders[NATRA_ROWS * NATRA_LINK_WIDTH];
 	__u8 heavy[NATRA_ROWS * NATRA_HEAVY_WIDTH]; /* see natra_classify.h */
@@ -471,7 +494,7 @@ _Static_assert(sizeof(struct natra_subnet) == 24, "no hidden padding");
 _Static_assert(sizeof(struct natra_group) == NATRA_MOVED + 448,
 	       "as long as seven cache lines");
 _Static_assert(sizeof(struct natra_state) ==
-		       NATRA_MOVED + 128 + 768 + 2048 + 2048 + 8192 +
+		       NATRA_MOVED + 128 + 832 + 2048 + 2048 + 8192 +
 			       NATRA_STRIPES * 512 +
 			       4 * NATRA_ROWS * NATRA_SKETCH_WIDTH,
 	       "layout; a multiple of a cache line");

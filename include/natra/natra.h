@@ -439,7 +439,7 @@ NATRA_API int natra_events_fd(const struct natra_events *events);
 NATRA_API void natra_events_close(struct natra_events *events);
 
 /** @brief Name of a reason: "heavy", "dropped_rate", "dropped_horizon",
- *         "mice_over_share"; NULL if out of range. Static. */
+ *         "mice_over_share", "over_limit"; NULL if out of range. Static. */
 NATRA_API const char *natra_event_name(enum natra_event_reason reason);
 
 /**

@@ -377,7 +377,11 @@ struct natra_direction_stats {
 	 *  heavy without a report because 16 others had been reported just before. */
 	uint64_t events_reported;
 	uint64_t events_suppressed;
-	uint64_t room[17]; /**< 0; see NATRA_INIT */
+	/** CLOCK_MONOTONIC of the last second in which small flows exceeded the limit, with
+	 *  NATRA_FAST_PASS_FREE, and what passed then in percent of the limit. 0: none. */
+	uint64_t over_limit_ns;
+	uint64_t over_limit_percent;
+	uint64_t room[15]; /**< 0; see NATRA_INIT */
 };
 
 /**
@@ -454,6 +458,9 @@ enum natra_event_reason {
 	/** With NATRA_FAST_PASS_STRICT: small flows are over their share, and
 	 *  a packet of one has to wait, or was dropped where nothing holds it. */
 	NATRA_EVENT_MICE_OVER_SHARE,
+	/** With NATRA_FAST_PASS_FREE: small flows exceed the limit together, see
+	 *  `over_percent`. Reported once, and again after they did not. */
+	NATRA_EVENT_OVER_LIMIT,
 	NATRA_EVENT_MAX
 };
 
@@ -474,6 +481,9 @@ struct natra_event {
 	/** The flow of the packet; its `bytes`, `packets` and `idle_ns` are 0. */
 	struct natra_flow flow;
 	char class_name[NATRA_CLASS_NAME_MAX + 1]; /**< "": none or no id */
+	/** With NATRA_EVENT_OVER_LIMIT, which has no flow: what passed in a second, in
+	 *  percent of the limit. */
+	uint32_t over_percent;
 };
 
 /**

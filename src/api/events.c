@@ -17,8 +17,8 @@
 #define TICK_NS 100000000L
 
 _Static_assert((int)NATRA_EVENT_MAX == (int)NATRA_REPORT_MAX &&
-		       (int)NATRA_EVENT_MICE_OVER_SHARE ==
-			       (int)NATRA_REPORT_MICE_OVER_SHARE,
+		       (int)NATRA_EVENT_OVER_LIMIT ==
+			       (int)NATRA_REPORT_OVER_LIMIT,
 	       "the reasons of programs are those of the API");
 
 /* The parts of an attachment's record that its events need. */
@@ -222,7 +222,10 @@ int natra_events_read(struct natra_events *events,
 		return finish(events->n, r);
 	event.reason = (enum natra_event_reason)entry.reason;
 	event.time_ns = entry.time_ns;
-	event.flow = flow_of_tuple(&entry.tuple);
+	if (event.reason == NATRA_EVENT_OVER_LIMIT)
+		event.over_percent = entry.tuple.saddr[0];
+	else
+		event.flow = flow_of_tuple(&entry.tuple);
 	event.lost = events->lost;
 	r = name_event(events, &entry, &event);
 	if (r < 0) {

@@ -69,6 +69,8 @@ static int read_leg(struct natra *n, struct views *views,
 	ret->delay_ns_sum = c.delays.sum_ns;
 	ret->events_reported = view.events_reported;
 	ret->events_suppressed = view.events_suppressed;
+	ret->over_limit_ns = view.over_ns;
+	ret->over_limit_percent = view.over_percent;
 	*ret_flows = view.heavy_flows;
 	*ret_delays = histogram_of(&c.delays);
 	*ret_connects = view.connects;

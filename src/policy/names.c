@@ -42,6 +42,7 @@ static const char *const event_names[NATRA_EVENT_MAX] = {
 	[NATRA_EVENT_DROPPED_RATE] = "dropped_rate",
 	[NATRA_EVENT_DROPPED_HORIZON] = "dropped_horizon",
 	[NATRA_EVENT_MICE_OVER_SHARE] = "mice_over_share",
+	[NATRA_EVENT_OVER_LIMIT] = "over_limit",
 };
 
 static const char *const code_names[NATRA_CODE_MAX] = {

@@ -13,6 +13,7 @@
 #include "util/str.h"
 #include "../../bpf/natra_fair.h"
 #include "../../bpf/natra_groups.h"
+#include "../../bpf/natra_sketch.h"
 
 __extension__ typedef unsigned __int128 u128;
 
@@ -410,6 +411,18 @@ uint32_t policy_leave_units(uint32_t enter_units)
 	return units ? units : 1;
 }
 
+/* Sets from when on small flows that are free exceed the limit, see natra_over.h. What is no
+ * debt is the burst, the queue, and as much of small flows as a page with its pictures has. */
+static void set_over(struct natra_limits *l, uint64_t rate, uint64_t burst)
+{
+	const uint64_t ns = NS_PER_SEC + l->max_delay_ns;
+	const uint64_t most = UINT64_MAX / 4;
+
+	l->over_rate = policy_bytes_in(rate, 1ULL << NATRA_WINDOW_SHIFT);
+	l->over_debt =
+		(burst > most ? most : burst) + policy_bytes_in(rate, ns);
+}
+
 static uint32_t threshold_units(const struct natra_policy *p, uint64_t rate)
 {
 	uint64_t bytes = p->heavy_hitter_threshold_bytes;
@@ -521,6 +534,7 @@ struct natra_limits policy_limits_of(const struct natra_policy *policy,
 				      ? l.unfelt_delay_ns / 2
 				      : TARGET_NS;
 	}
+	set_over(&l, rate, burst);
 	set_fair(&l, leg, paced, segs);
 	l.leave_units = policy_leave_units(l.enter_units);
 	if (is_member)

@@ -136,6 +136,8 @@ static void sum_state(const struct natra_state *state,
 	ret_counters->heavy_flows = count_flows(state);
 	ret_counters->events_reported = state->events_reported;
 	ret_counters->events_suppressed = state->events_suppressed;
+	ret_counters->over_ns = state->over.over_ns;
+	ret_counters->over_percent = state->over.percent;
 	ret_counters->connects = state->connects;
 }
 

@@ -20,6 +20,8 @@ struct view_counters {
 	uint32_t heavy_flows;
 	uint64_t events_reported;
 	uint64_t events_suppressed;
+	uint64_t over_ns; /* see struct natra_over */
+	uint32_t over_percent;
 	struct natra_connects connects;
 };
 

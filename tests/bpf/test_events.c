@@ -373,6 +373,71 @@ static void nobody_reads(void **state)
 	assert_int_equal(lost, 10);
 }
 
+/* Sends so many small flows in each of six windows, and returns how many events of the limit
+ * are told, the last one's percent in *ret_percent. */
+static unsigned int flood(unsigned int flows, uint32_t *ret_percent)
+{
+	struct natra_event_entry event;
+	unsigned int told = 0;
+
+	for (unsigned int w = 0; w < 6; w++) {
+		await_window();
+		for (unsigned int i = 0; i < flows; i++)
+			(void)send_tcp((uint16_t)(1000 + w * flows + i));
+	}
+	while (ring_read(&view, &event, &lost) == 1) {
+		if (event.reason != NATRA_REPORT_OVER_LIMIT)
+			continue;
+		told++;
+		*ret_percent = event.tuple.saddr[0];
+		event.tuple.saddr[0] = 0;
+		assert_memory_equal(&event.tuple, &(struct natra_tuple){0},
+				    sizeof(event.tuple));
+	}
+	return told;
+}
+
+/* The limit has room for 40 of 64 packets in a window. */
+static void watch_the_limit(enum natra_pass pass)
+{
+	struct natra_limits limits = th_limits();
+
+	limits.pass = pass;
+	limits.enter_units = UNITS;
+	limits.leave_units = UNITS / 8;
+	limits.over_rate = 40 * LEN;
+	limits.over_debt = 20 * LEN;
+	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
+}
+
+static void small_flows_over_the_limit(void **state)
+{
+	uint32_t percent = 0;
+
+	(void)state;
+	watch_the_limit(NATRA_PASS_FREE);
+	assert_int_equal(flood(64, &percent), 1);
+	assert_in_range(percent, 140, 180);
+}
+
+static void small_flows_within_it(void **state)
+{
+	uint32_t percent;
+
+	(void)state;
+	watch_the_limit(NATRA_PASS_FREE);
+	assert_int_equal(flood(36, &percent), 0);
+}
+
+static void strict_flows_are_within_it(void **state)
+{
+	uint32_t percent;
+
+	(void)state;
+	watch_the_limit(NATRA_PASS_STRICT);
+	assert_int_equal(flood(64, &percent), 0);
+}
+
 int main(void)
 {
 #define TEST(name, with) cmocka_unit_test_setup_teardown(name, with, unload)
@@ -387,6 +452,10 @@ int main(void)
 		TEST(mice_that_wait, load_strict),
 		TEST(mice_that_are_dropped, load_strict_police),
 		TEST(mice_within_their_share, load_strict),
+		TEST(small_flows_over_the_limit, load_police),
+		TEST(small_flows_over_the_limit, load_edt),
+		TEST(small_flows_within_it, load_police),
+		TEST(strict_flows_are_within_it, load_strict),
 		TEST(many_flows_do_not_hide_others, load_edt),
 		TEST(nobody_reads, load_edt),
 	};

@@ -421,7 +421,7 @@ int natra_top(struct natra *n, const char *id, enum natra_direction direction,
 }
 
 /* There are four events, 10 s apart, the last one now; then a reader that follows gets
- * one more each time. Between the second and the third one, 3 were lost. */
+ * one more each time. Before the third one, whose attachment is gone, 3 were lost. */
 struct natra_events {
 	int number;
 };
@@ -463,7 +463,8 @@ int natra_events_read(struct natra_events *events,
 	*ret_event = (struct natra_event){
 		.sz = sizeof(*ret_event),
 		.direction = NATRA_DIRECTION_EGRESS,
-		.reason = (enum natra_event_reason)(number % NATRA_EVENT_MAX),
+		.reason = (enum natra_event_reason)(number < 5 ? number : 4),
+		.over_percent = 3720,
 		.backstop = number == 1,
 		.lost = number == 2 ? 3 : 0,
 		.time_ns = ((uint64_t)now.tv_sec -
@@ -478,7 +479,6 @@ int natra_events_read(struct natra_events *events,
 			 .protocol = 6},
 	};
 	if (number == 2) {
-		/* Its attachment is gone. */
 		ret_event->direction = NATRA_DIRECTION_MAX;
 		return 1;
 	}

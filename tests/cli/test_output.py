@@ -459,8 +459,10 @@ class Events(unittest.TestCase):
     def test_follow(self):
         with subprocess.Popen([NATRACTL, "events", "--follow", "--json", "web"],
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as p:
-            for _ in range(5):
-                self.assertEqual(json.loads(p.stdout.readline())["id"], "web")
+            told = [json.loads(p.stdout.readline()) for _ in range(5)]
+            self.assertEqual({e["id"] for e in told}, {"web"})
+            self.assertIn(("over_limit", 3720),
+                          [(e["reason"], e["over_percent"]) for e in told])
             p.send_signal(signal.SIGINT)
             p.stdout.read()
             self.assertEqual(p.wait(timeout=10), 0)

@@ -176,6 +176,17 @@ class Table(unittest.TestCase):
 class Screen(unittest.TestCase):
     """Tests the screen of a terminal."""
 
+    def test_what_is_over_the_limit_is_red(self):
+        with Terminal(1300) as t:
+            t.keys("r")
+            t.wait(lambda lines: pods_of(lines)[:1] == ["shop/web-1299"] and
+                   re.search(r" (12[5-9]|13[0-5])% ", lines[2]))
+            drawn = t.tmux("capture-pane", "-p", "-e").split("\n")
+            self.assertRegex(drawn[2], r"\x1b\[31m(\x1b\[\d+m)* +1[23]\d%\x1b")
+            t.keys("n")
+            t.wait(lambda lines: pods_of(lines)[:1] == ["shop/web-000"])
+            self.assertNotIn("\x1b[31m", t.tmux("capture-pane", "-p", "-e"))
+
     def test_200_pods_in_80_columns(self):
         with Terminal(200) as t:
             # The dropped packets put pod 3 in front once there is a rate.

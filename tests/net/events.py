@@ -4,7 +4,8 @@
 
 A stream becomes heavy once, however long it lasts, and while its packets are dropped that
 is reported once in a second. A pod that opens heavy flow after heavy flow does not keep
-another pod's event from a reader. All readers get the same.
+another pod's event from a reader. All readers get the same. Small flows that exceed the
+limit together are told once, with the factor.
 """
 import json
 import os
@@ -16,11 +17,12 @@ from subprocess import PIPE
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from commands import sh
 from isolation import BPFFS
-from limiters import Natra, find_natractl
+from limiters import Natra, bits, find_natractl
+from meter import ETH_IPV4_UDP, wire_rates
 from rig import Rig
 from script import option, run_script
 
-PORT, SPREAD_PORT = 5401, 5300
+PORT, SPREAD_PORT, SINK_PORT = 5401, 5300, 7000
 WINDOW = 2**30 / 1e9            # seconds
 AT_ONCE = 16                    # NATRA_EVENT_FLOWS
 
@@ -62,6 +64,33 @@ def stream(r, rep, seconds):
     rep.true("  and the same", [e["time_ns"] for e in again] == [e["time_ns"] for e in events])
     table = lim.ok("events", lim.id).splitlines()
     rep.true("the table has them", len(table) > len(events) and "heavy" in table[1])
+    lim.detach()
+
+
+def over(r, rep, mode, seconds):
+    """Small flows of four caps together exceed the limit if they are free."""
+    cap = bits("1M")
+    lim = Natra(r.pod, "--fast-pass", mode).attach(None, cap)
+    r.load(r.client, "udp-sink", SINK_PORT)
+    r.wait_port(r.client, SINK_PORT, "udp")
+    meter = r.out_of(header=ETH_IPV4_UDP)
+    p = r.load(r.pod, "udp-send", r.client.ip, SINK_PORT, "--ports", 100, "--rate", 4 * cap,
+               "--no-wait", "--segments", 1)
+    r.wait_flow(meter)
+    factor = wire_rates([meter], seconds + 3)[0] / cap
+    events = [e for e in events_of(lim, lim.id) if e["reason"] == "over_limit"]
+    stats = lim.stats()["egress"]
+    r.load_end(p, r.pod, now=True)
+    r.stop(None)
+    rep.equal(f"{mode}, small flows of {factor:.2f} limits: told", len(events),
+              mode == "free")
+    if events:
+        rep.near("  times the limit", events[0]["over_percent"] / 100, factor, 0.05)
+        rep.equal("  of a flow", (events[0]["daddr"], events[0]["direction"]),
+                  ("-", "egress"))
+        table = lim.ok("events", lim.id)
+        rep.true("  the table has it", " over_limit " in table and " x the limit " in table)
+    rep.equal("  in the counters", bool(stats["over_limit_ns"]), mode == "free")
     lim.detach()
 
 
@@ -109,6 +138,8 @@ def main(rep, a):
         rep.equal("without an attachment: exit code", none.returncode, 1)
         rep.equal("  lines", len(none.stderr.splitlines()), 1)
         rep.measure("stream", stream, r, rep, a.seconds)
+        for mode in ("free", "strict"):
+            rep.measure(f"over the limit, {mode}", over, r, rep, mode, a.seconds)
         rep.measure("hostile pod", hostile, r, rep, a.seconds)
         rep.equal("after the last detach", Natra().run("events").stderr, none.stderr)
 

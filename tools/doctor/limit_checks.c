@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "../../src/policy/mode.h"
 #include "../common/hold.h"
@@ -292,6 +293,37 @@ static void exempt(const struct finder *f)
 		      &stats.egress);
 }
 
+/* Small flows that were over the limit in this time are so again, in all likelihood. */
+#define OVER_AGE_S 600
+
+static void report_over(const struct finder *f, const char *direction,
+			const struct natra_direction_stats *s)
+{
+	char factor[32];
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (!s->over_limit_ns ||
+	    s->over_limit_ns / 1000000000 + OVER_AGE_S < (uint64_t)now.tv_sec)
+		return;
+	(void)snprintf(factor, sizeof(factor), "%.1f",
+		       (double)s->over_limit_percent / 100);
+	found(f, "direction", direction, "factor", factor, "id", f->pod->id,
+	      NULL);
+}
+
+static void over_limit(const struct finder *f)
+{
+	struct natra_stats stats = NATRA_INIT(stats);
+
+	if (!pod_is_limited(f->pod) || is_foreign(f->pod) ||
+	    f->pod->info.effective.fast_pass != NATRA_FAST_PASS_FREE ||
+	    natra_stats(f->node->n, f->pod->id, &stats) < 0)
+		return;
+	report_over(f, "ingress", &stats.ingress);
+	report_over(f, "egress", &stats.egress);
+}
+
 static void not_paced(const struct finder *f)
 {
 	const struct natra_info *info = &f->pod->info;
@@ -347,6 +379,9 @@ const struct check checks_of_limits[] = {
 	{"exempt",
 	 "{percent} % of the bytes {direction} were of peers {list}, which are not limited",
 	 "natractl show {id}", exempt},
+	{"over-limit",
+	 "small flows are not charged, and with them {factor} times the limit passed {direction} in a second of the last ten minutes",
+	 "natractl set {id} --fast-pass strict", over_limit},
 	{"not-paced",
 	 "egress is dropped and not paced, because '{ifname}' has the qdisc {qdisc} ({reason})",
 	 "{=enter}tc qdisc del dev {ifname} root; natractl detach {id}; {=attach}",

@@ -55,17 +55,25 @@ static const char *reason_of(const struct natra_event *event)
 	return name ? name : "unknown";
 }
 
+/* An event of small flows together has their factor in place of a flow. */
 static void print_event(const struct natra_event *event)
 {
 	const struct natra_flow *flow = &event->flow;
+	const bool is_over = event->reason == NATRA_EVENT_OVER_LIMIT;
 	const char *pod = event->label[0] ? event->label : event->id;
 	const char *class = event->class_name[0] ? event->class_name : "-";
+	struct unit_text factor;
 
+	(void)snprintf(factor.text, sizeof(factor.text), "%.1f x the limit",
+		       event->over_percent / 100.0);
 	printf("%s  %-9s  %-15s  %-7s  %-24s  %-24s  %-8s  ",
 	       date_text(event->time_ns).text, direction_of(event),
-	       reason_of(event), protocol_text(flow).text,
-	       endpoint_text(flow, flow->saddr, flow->sport).text,
-	       endpoint_text(flow, flow->daddr, flow->dport).text, class);
+	       reason_of(event), is_over ? "-" : protocol_text(flow).text,
+	       is_over ? factor.text
+		       : endpoint_text(flow, flow->saddr, flow->sport).text,
+	       is_over ? "-"
+		       : endpoint_text(flow, flow->daddr, flow->dport).text,
+	       class);
 	print_text(stdout, pod[0] ? pod : "-", 0);
 	putchar('\n');
 }
@@ -83,6 +91,7 @@ cJSON *event_json(const struct natra_event *event)
 	json_add_text(json, "class", event->class_name);
 	json_add_text(json, "reason", reason_of(event));
 	flow_add_json(json, flow);
+	json_add_u64(json, "over_percent", event->over_percent);
 	json_add_u64(json, "lost", event->lost);
 	return json;
 }

@@ -476,6 +476,8 @@ static cJSON *add_direction(cJSON *parent, const char *name,
 		add_histogram(o, "delays", delays);
 	json_add_u64(o, "events_reported", stats->events_reported);
 	json_add_u64(o, "events_suppressed", stats->events_suppressed);
+	json_add_u64(o, "over_limit_ns", stats->over_limit_ns);
+	json_add_u64(o, "over_limit_percent", stats->over_limit_percent);
 	if (connects)
 		add_connects(o, connects);
 	return o;

@@ -10,6 +10,9 @@
 /* The columns of numbers take this width. */
 #define NUMBERS_WIDTH  48
 #define IFNAME_WIDTH   16
+/* Where the part of the limit stands behind the names. */
+#define CAP_COLUMN     19
+#define CAP_WIDTH      5
 #define SPARK_MIN      10
 #define NAME_MAX_WIDTH 48
 
@@ -103,6 +106,9 @@ static void draw_row(const struct top *top, const struct top_view *view,
 		 top_rate_text(row->rate.dropped).text, row->flows);
 	draw_line(line, text);
 	draw_spark(top, view, row, widths.spark);
+	if (top_percent(row) > 100)
+		(void)mvchgat(line, widths.name + widths.ifname + CAP_COLUMN,
+			      CAP_WIDTH, A_BOLD, TOP_PAIR_OVER, NULL);
 }
 
 static void draw_bar(int line, const char *text)

@@ -30,6 +30,9 @@ struct top_view {
 	struct top_flows flows;
 };
 
+/* The colours of what is over the limit, where the terminal has some. */
+#define TOP_PAIR_OVER 1
+
 /* Returns how many rows of pods the terminal has room for. */
 size_t top_draw_room(void);
 void top_draw(const struct top *top, const struct top_view *view);

@@ -342,6 +342,10 @@ static void set_terminal(void)
 	keypad(stdscr, TRUE);
 	nodelay(stdscr, TRUE);
 	(void)curs_set(0);
+	if (start_color() == OK) {
+		(void)use_default_colors();
+		(void)init_pair(TOP_PAIR_OVER, COLOR_RED, -1);
+	}
 	/* A lone Esc need not be waited for long. */
 	set_escdelay(25);
 }

@@ -296,6 +296,8 @@ func directionOf(c *C.struct_natra_direction_stats) DirectionStats {
 		DelaySum:         time.Duration(c.delay_ns_sum),
 		EventsReported:   uint64(c.events_reported),
 		EventsSuppressed: uint64(c.events_suppressed),
+		OverLimit:        time.Duration(c.over_limit_ns),
+		OverLimitPercent: uint64(c.over_limit_percent),
 	}
 }
 
@@ -416,6 +418,7 @@ func (e *libraryEvents) read() (all []Event, err error) {
 			Direction: Direction(c.direction), Reason: EventReason(c.reason),
 			Backstop: bool(c.backstop), Time: time.Duration(c.time_ns),
 			Lost: uint64(c.lost), Flow: flowOf(&c.flow), Class: text(&c.class_name[0]),
+			OverPercent: uint32(c.over_percent),
 		})
 	}
 }

@@ -295,6 +295,11 @@ type DirectionStats struct {
 	EventsReported   uint64        `json:"events_reported"`
 	EventsSuppressed uint64        `json:"events_suppressed"`
 
+	// OverLimit is when small flows that are not charged exceeded the limit last, by
+	// CLOCK_MONOTONIC, and OverLimitPercent what passed then, in percent of the limit.
+	OverLimit        time.Duration `json:"over_limit_ns"`
+	OverLimitPercent uint64        `json:"over_limit_percent"`
+
 	// The backstop of [Stats] has none of these.
 
 	Delays     Histogram    `json:"delays"`
@@ -376,6 +381,9 @@ type Event struct {
 	// Class is the class of peers whose limits the packet met; "": those of the attachment,
 	// or ID is "".
 	Class string
+	// OverPercent is with EventOverLimit, which has no flow: what passed in a second, in
+	// percent of the limit.
+	OverPercent uint32
 }
 
 // UnmarshalJSON reads what natractl writes.
@@ -386,6 +394,7 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 		Direction string        `json:"direction"`
 		Reason    EventReason   `json:"reason"`
 		Time      time.Duration `json:"time_ns"`
+		Over      uint32        `json:"over_percent"`
 		Lost      uint64        `json:"lost"`
 		Class     string        `json:"class"`
 	}
@@ -393,7 +402,8 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	*e = Event{ID: wire.ID, Label: wire.Label, Reason: wire.Reason, Time: wire.Time,
-		Lost: wire.Lost, Class: wire.Class, Backstop: wire.Direction == "backstop"}
+		Lost: wire.Lost, Class: wire.Class, OverPercent: wire.Over,
+		Backstop: wire.Direction == "backstop"}
 	if err := json.Unmarshal(data, &e.Flow); err != nil || e.Backstop {
 		return err
 	}

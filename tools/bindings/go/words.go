@@ -68,12 +68,13 @@ const (
 type EventReason uint32
 
 // Each but EventHeavy is reported once in about a second for an attachment and
-// direction, while it goes on or happens again.
+// direction, while it goes on or happens again; EventOverLimit when it begins.
 const (
 	EventHeavy          EventReason = iota // a small flow has become heavy
 	EventDroppedRate                       // packets are dropped as DroppedRate counts
 	EventDroppedHorizon                    // the same for DroppedHorizon
-	EventMiceOverShare                     // small flows are over their share or ceiling
+	EventMiceOverShare                     // small flows are over their share
+	EventOverLimit                         // small flows exceed the limit together
 )
 
 // Code tells apart what has the same errno, see [Error].
@@ -121,7 +122,7 @@ var (
 	sliWords         = []string{"off", "on"}
 	directionWords   = []string{"ingress", "egress", "-"}
 	reasonWords      = []string{"heavy", "dropped_rate", "dropped_horizon",
-		"mice_over_share"}
+		"mice_over_share", "over_limit"}
 	codeWords = []string{"", "not_attached", "no_netns", "no_group", "no_class", "locked",
 		"other_id", "other_qdisc", "leftovers", "fixed", "unshaped", "pod_fq", "host_fq", "limits_differ",
 		"classes_differ", "annotation", "other_interface"}

@@ -304,7 +304,9 @@ pub struct natra_direction_stats {
     pub delay_ns_sum: u64,
     pub events_reported: u64,
     pub events_suppressed: u64,
-    pub room: [u64; 17usize],
+    pub over_limit_ns: u64,
+    pub over_limit_percent: u64,
+    pub room: [u64; 15usize],
 }
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
@@ -347,7 +349,8 @@ pub const NATRA_EVENT_HEAVY: natra_event_reason = 0;
 pub const NATRA_EVENT_DROPPED_RATE: natra_event_reason = 1;
 pub const NATRA_EVENT_DROPPED_HORIZON: natra_event_reason = 2;
 pub const NATRA_EVENT_MICE_OVER_SHARE: natra_event_reason = 3;
-pub const NATRA_EVENT_MAX: natra_event_reason = 4;
+pub const NATRA_EVENT_OVER_LIMIT: natra_event_reason = 4;
+pub const NATRA_EVENT_MAX: natra_event_reason = 5;
 pub type natra_event_reason = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]
@@ -362,6 +365,7 @@ pub struct natra_event {
     pub lost: u64,
     pub flow: natra_flow,
     pub class_name: [::std::os::raw::c_char; 32usize],
+    pub over_percent: u32,
 }
 impl Default for natra_event {
     fn default() -> Self {

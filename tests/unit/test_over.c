@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The tests check from when on small flows that are free exceed the limit: once, with the
+ * factor of a whole window, and never in a burst. */
+#include "cm.h"
+
+#include "natra_over.h"
+#include "policy_of.h"
+
+#define WINDOW (1ULL << NATRA_WINDOW_SHIFT)
+#define RATE   10000000ULL
+
+static struct natra_over over;
+static struct natra_limits limits;
+static uint64_t now_ns, passed;
+
+static int begin(void **state)
+{
+	const struct natra_policy policy = policy_of(0, RATE);
+
+	(void)state;
+	limits = policy_limits(&policy, LEG_EGRESS, true);
+	over = (struct natra_over){0};
+	now_ns = 1000 * WINDOW;
+	passed = 123456;
+	return 0;
+}
+
+/* Lets a window pass with this percent of the limit. Returns what is told. */
+static uint32_t window_with(uint64_t percent)
+{
+	__u64 since_ns, other_ns;
+
+	now_ns += WINDOW;
+	passed += RATE / 8 * WINDOW / 1000000000 * percent / 100;
+	assert_true(natra_over_take(&over, now_ns, &since_ns));
+	assert_false(natra_over_take(&over, now_ns, &other_ns));
+	return natra_over_judge(&over, &limits, 1, passed, since_ns, now_ns);
+}
+
+static uint32_t told_of(uint64_t percent, int windows)
+{
+	uint32_t told = 0;
+
+	for (int i = 0; i < windows; i++) {
+		const uint32_t now = window_with(percent);
+
+		assert_true(!now || !told);
+		told += now;
+	}
+	return told;
+}
+
+static void a_flood_is_told_once_with_its_factor(void **state)
+{
+	static const uint32_t floods[] = {130, 200, 3720, 100000};
+
+	for (size_t i = 0; i < sizeof(floods) / sizeof(floods[0]); i++) {
+		(void)begin(state);
+		assert_int_equal(told_of(100, 5), 0);
+		/* It began in the middle of a window. */
+		assert_int_equal(window_with(floods[i] / 2), 0);
+		assert_in_range(told_of(floods[i], 60), floods[i] - 1,
+				floods[i] + 1);
+		assert_in_range(over.percent, floods[i] - 1, floods[i] + 1);
+		assert_int_equal(over.over_ns, now_ns);
+	}
+}
+
+static void it_is_told_again_when_it_comes_again(void **state)
+{
+	(void)state;
+	(void)window_with(0);
+	assert_int_not_equal(told_of(3720, 600), 0);
+	/* However long it was, it ends in a few windows. */
+	assert_int_equal(told_of(50, 10), 0);
+	assert_int_not_equal(told_of(300, 10), 0);
+}
+
+/* Half a second of the rate at once, what the horizon holds, and a second of small flows. */
+static void a_burst_is_not_told(void **state)
+{
+	(void)state;
+	(void)window_with(0);
+	for (int i = 0; i < 20; i++) {
+		assert_int_equal(window_with(250), 0);
+		assert_int_equal(told_of(20, 3), 0);
+	}
+	assert_int_equal(over.over_ns, 0);
+}
+
+static void a_few_percent_are_not_told(void **state)
+{
+	(void)state;
+	assert_int_equal(told_of(110, 1000), 0);
+}
+
+static void what_passed_at_another_limit_does_not_count(void **state)
+{
+	__u64 since_ns;
+
+	(void)state;
+	(void)window_with(0);
+	(void)window_with(5000);
+	now_ns += WINDOW;
+	assert_true(natra_over_take(&over, now_ns, &since_ns));
+	assert_int_equal(natra_over_judge(&over, &limits, 2, passed * 9,
+					  since_ns, now_ns),
+			 0);
+	assert_int_equal(over.debt, 0);
+	/* Nor does what passed in a pause that nobody looked at. */
+	assert_int_equal(over.active, 2);
+	now_ns += 100 * WINDOW;
+	assert_true(natra_over_take(&over, now_ns, &since_ns));
+	assert_int_equal(natra_over_judge(&over, &limits, 2, passed * 99,
+					  since_ns, now_ns),
+			 0);
+	assert_int_equal(over.debt, 0);
+}
+
+static void any_rate_can_be_exceeded(void **state)
+{
+	static const uint64_t rates[] = {1, 1000, NATRA_RATE_MAX_BITS_PER_SEC};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+		struct natra_policy policy = policy_of(0, rates[i]);
+		uint32_t told = 0;
+		uint64_t sum = 0;
+
+		policy.egress_burst_bits = i == 2 ? UINT64_MAX / 2 : 0;
+		limits = policy_limits(&policy, LEG_EGRESS, false);
+		assert_true(limits.over_rate > 0);
+		over = (struct natra_over){0};
+		for (uint64_t n = 1; n < 3000 && !told; n++) {
+			__u64 since_ns;
+
+			sum += 50 * (rates[i] / 8 + 1);
+			assert_true(natra_over_take(&over, n * 60 * WINDOW,
+						    &since_ns));
+			told = natra_over_judge(&over, &limits, 0, sum,
+						since_ns, n * 60 * WINDOW);
+		}
+		assert_int_equal(told, 0); /* 50 seconds of it in 64 */
+		limits.over_debt = 0;
+		for (uint64_t n = 3000; n < 3010 && !told; n++) {
+			__u64 since_ns;
+
+			sum += 200 * (rates[i] / 8 + 1);
+			assert_true(natra_over_take(&over, n * 60 * WINDOW,
+						    &since_ns));
+			told = natra_over_judge(&over, &limits, 0, sum,
+						since_ns, n * 60 * WINDOW);
+		}
+		assert_in_range(told, 300, UINT32_MAX);
+	}
+}
+
+/* It sees the packets that the host side has passed. */
+static void the_backstop_tells_nothing(void **state)
+{
+	const struct natra_policy policy = policy_of(RATE, 0);
+
+	(void)state;
+	assert_int_equal(policy_backstop(&policy).over_rate, 0);
+	assert_int_not_equal(policy_limits(&policy, LEG_HOST, false).over_rate,
+			     0);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup(name, begin)
+	const struct CMUnitTest tests[] = {
+		CASE(a_flood_is_told_once_with_its_factor),
+		CASE(it_is_told_again_when_it_comes_again),
+		CASE(a_burst_is_not_told),
+		CASE(a_few_percent_are_not_told),
+		CASE(what_passed_at_another_limit_does_not_count),
+		CASE(any_rate_can_be_exceeded),
+		CASE(the_backstop_tells_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
