@@ -166,10 +166,10 @@ int views_read(struct natra *n, struct views *views,
 	       const struct record_slot *slot,
 	       struct view_counters *ret_counters)
 {
-	const struct natra_state *state;
+	const struct natra_state *state = NULL;
 	int r = find_state(n, views, slot, &state);
 
-	if (r == 0)
+	if (state)
 		sum_state(state, ret_counters);
 	return r;
 }
@@ -178,10 +178,10 @@ int views_read_carried(struct natra *n, struct views *views,
 		       const struct record_slot *slot,
 		       struct natra_carried *ret_carried)
 {
-	const struct natra_state *state;
+	const struct natra_state *state = NULL;
 	int r = find_state(n, views, slot, &state);
 
-	if (r == 0)
+	if (state)
 		*ret_carried = state->carried;
 	return r;
 }

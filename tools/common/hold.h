@@ -28,8 +28,8 @@ struct hold {
 	bool is_shaky;
 };
 
-/* Notes a program; a natra_neighbour_fn whose argument is a struct hold. */
-int hold_note(void *hold, const struct natra_neighbour *e);
+/* Notes a program; a natra_neighbour_fn whose `arg` is a struct hold. */
+int hold_note(void *arg, const struct natra_neighbour *e);
 
 /* Returns "ingress", "egress", "ingress and egress", or NULL if no direction is lost for good. */
 const char *hold_lost(const struct hold *hold);
