@@ -76,9 +76,16 @@ static int replace_leftovers(struct call *call,
 static void go_on_unshaped(struct call *call, const struct natra_target *target,
 			   const struct natra_policy *policy)
 {
+	struct natra_policy none = NATRA_INIT(none);
+	int r;
+
 	log_add(&call->facts, "error", call->failure.msg);
-	if (natra_record_unshaped(call->n, target, policy, call->failure.msg) <
-	    0)
+	r = natra_record_unshaped(call->n, target, policy, call->failure.msg);
+	/* What it should have may be what is wrong. */
+	if (r == -EINVAL)
+		r = natra_record_unshaped(call->n, target, &none,
+					  call->failure.msg);
+	if (r < 0)
 		log_write(&call->log, NATRA_LOG_WARN,
 			  "the reason cannot be recorded: %s",
 			  natra_error(call->n));

@@ -92,6 +92,27 @@ static void leave(struct settings *s)
 	policy_fields_drop_alone(&s->policy);
 }
 
+static void lower(uint64_t *rate, uint64_t of_group)
+{
+	if (of_group && (!*rate || *rate > of_group))
+		*rate = of_group;
+}
+
+/* Does the same because the group is impossible for this pod, which keeps the rates that all
+ * members would have: a tenant must not get rid of a limit by what it writes. */
+static void leave_with_rates(struct settings *s)
+{
+	const bool had_rates = s->policy.automatic_group;
+
+	leave(s);
+	if (!had_rates)
+		return;
+	lower(&s->policy.ingress_rate_bits_per_sec,
+	      s->group.ingress_rate_bits_per_sec);
+	lower(&s->policy.egress_rate_bits_per_sec,
+	      s->group.egress_rate_bits_per_sec);
+}
+
 static void leave_absent(struct settings *s)
 {
 	(void)snprintf(s->group_absence, sizeof(s->group_absence),
@@ -145,7 +166,7 @@ int groups_join(struct settings *s, const struct asker *asker, struct natra *n,
 	if (r && s->continue_on_error) {
 		log_write(log, NATRA_LOG_ERROR, "%s: the pod is in no group",
 			  failure->msg);
-		leave(s);
+		leave_with_rates(s);
 		return 0;
 	}
 	if (r)
@@ -196,20 +217,22 @@ int groups_attach(struct settings *s, struct natra *n, struct log *log,
 		leave_absent(s);
 		return attach(arg, &s->policy);
 	}
-	if (!s->continue_on_error || (!is_absent && r != -ERANGE))
+	if (!s->continue_on_error || r == -EBUSY)
 		return r;
 	(void)failure_of_natra(&failure, n, r, CNI_NOT_SHAPED);
-	if (r == -ERANGE && s->policy.group_floor_bits_per_sec) {
-		/* The floors of the pods before it are all that the group can promise. */
+	if (s->policy.group_floor_bits_per_sec &&
+	    (r == -ERANGE || r == -EINVAL)) {
+		/* The floors of the pods before it are all that the group can promise, or
+		 * its floor is over its own rate. */
 		s->policy.group_floor_bits_per_sec = 0;
 		r = attach(arg, &s->policy);
 		if (r == 0)
 			log_write(log, NATRA_LOG_ERROR,
 				  "%s: the pod has no floor", failure.msg);
-		if (r != -ERANGE)
+		if (r == 0 || r == -EBUSY)
 			return r;
 	}
-	leave(s);
+	leave_with_rates(s);
 	/* Without its group it would have no limit, which the caller has to say. */
 	if (!policy_has_limits(&s->policy))
 		return r;

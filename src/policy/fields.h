@@ -115,6 +115,11 @@ bool policy_field_is_of_group(const struct policy_field *field);
  * that has a rate, or that a group limits. */
 bool policy_field_is_count(const struct policy_field *field);
 
+/* Returns whether a policy with this value in its place limits a pod more than it does now. No
+ * mode and no delay does. */
+bool policy_field_is_lower(const struct policy_field *field,
+			   const struct natra_policy *has, uint64_t wanted);
+
 /* Removes the limits of packets and connections of a direction that nothing limits, the burst
  * of one without a rate, and what the policy is in a group if it is in none. */
 void policy_fields_drop_alone(struct natra_policy *policy);

@@ -19,7 +19,7 @@ static struct log quiet = LOG_INIT;
 /* What the library does. */
 static struct {
 	const struct natra_group_info *group; /* NULL: there is none */
-	int results[2];                       /* of attaching */
+	int results[3];                       /* of attaching */
 	int attaches;
 	char in[NATRA_GROUP_NAME_MAX + 1]; /* attached to last */
 } fake;
@@ -132,6 +132,9 @@ static void a_group_that_went_is_left(void **state)
 
 static void an_error_leaves_the_group_if_the_pod_goes_on(void **state)
 {
+	const struct natra_group_info blue = {.sz = sizeof(blue),
+					      .name = "blue",
+					      .egress_rate_bits_per_sec = 5};
 	struct settings s;
 	struct conf conf;
 
@@ -147,9 +150,14 @@ static void an_error_leaves_the_group_if_the_pod_goes_on(void **state)
 	assert_int_equal(groups_attach(&s, n, &quiet, attach, NULL), 0);
 	assert_string_equal(fake.in, "");
 	conf_free(&conf);
-	/* A pod that only its group limits has no limits then, which is an error. */
+	/* A pod that only a group of somebody else's limits has no limits then, which is an
+	 * error. */
 	fake.attaches = 0;
-	read_conf(&s, CONF(BLUE ",\"onError\":\"continue\""), &conf);
+	fake.group = &blue;
+	read_conf(
+		&s,
+		CONF("\"group\":{\"name\":\"blue\"},\"onError\":\"continue\""),
+		&conf);
 	assert_int_equal(groups_attach(&s, n, &quiet, attach, NULL), -ERANGE);
 	assert_int_equal(fake.attaches, 1);
 	conf_free(&conf);
@@ -159,6 +167,99 @@ static void an_error_leaves_the_group_if_the_pod_goes_on(void **state)
 	read_conf(&s, CONF(BLUE ",\"onError\":\"continue\",\"egressRate\":5"),
 		  &conf);
 	assert_int_equal(groups_attach(&s, n, &quiet, attach, NULL), -EBUSY);
+	conf_free(&conf);
+}
+
+/* A tenant chooses its annotations, of which the name of its group is made, and its rate, which
+ * may be under its floor. */
+static void an_impossible_group_frees_no_pod(void **state)
+{
+	static const int refusals[] = {-EINVAL, -ERANGE, -EPERM};
+	struct settings s;
+	struct conf conf;
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(refusals); i++) {
+		memset(&fake, 0, sizeof(fake));
+		fake.results[0] = refusals[i];
+		read_conf(&s, CONF(BLUE ",\"onError\":\"continue\""), &conf);
+		assert_int_equal(groups_attach(&s, n, &quiet, attach, NULL), 0);
+		assert_string_equal(fake.in, "");
+		assert_int_equal(s.policy.ingress_rate_bits_per_sec,
+				 1000000000);
+		conf_free(&conf);
+	}
+	memset(&fake, 0, sizeof(fake));
+	fake.results[0] = -EINVAL;
+	read_conf(&s,
+		  CONF(BLUE ",\"onError\":\"continue\",\"groupFloor\":\"5M\","
+			    "\"ingressRate\":\"1M\""),
+		  &conf);
+	assert_int_equal(groups_attach(&s, n, &quiet, attach, NULL), 0);
+	assert_string_equal(fake.in, "blue");
+	assert_int_equal(s.policy.group_floor_bits_per_sec, 0);
+	assert_int_equal(s.policy.ingress_rate_bits_per_sec, 1000000);
+	conf_free(&conf);
+}
+
+/* With the precedence "lowest" the configuration has a ceiling for whatever pods ask for. */
+static void no_annotation_is_over_the_lowest(void **state)
+{
+	static const struct natra_annotation over[] = {
+		{"kubernetes.io/ingress-bandwidth", "20M"},
+		{"natra.io/ingress-burst", "1P"},
+		{"natra.io/egress-burst", "1P"},
+		{"natra.io/ingress-packet-rate", "1M"},
+		{"natra.io/egress-connection-rate", "1M"},
+		{"natra.io/heavy-hitter-threshold", "1P"},
+		{"natra.io/fast-pass", "free"},
+		{"natra.io/fast-pass-share", "1000"},
+	};
+	static const struct natra_annotation under[] = {
+		{"natra.io/ingress-burst", "4k"},
+		{"natra.io/egress-burst", "1M"},
+		{"natra.io/ingress-packet-rate", "7"},
+		{"natra.io/fast-pass", "off"},
+		{"natra.io/horizon", "1s"},
+	};
+	const char *text = CONF(
+		"\"logFile\":\"\",\"precedence\":\"lowest\",\"ingressRate\":\"10M\","
+		"\"egressRate\":\"10M\",\"ingressBurst\":8000,\"ingressPacketRate\":9,"
+		"\"egressConnectionRate\":9,\"heavyHitterThreshold\":5000,"
+		"\"fastPass\":\"strict\",\"allowAnnotations\":[\"ingress-burst\","
+		"\"egress-burst\",\"ingress-packet-rate\",\"egress-connection-rate\","
+		"\"heavy-hitter-threshold\",\"fast-pass\",\"fast-pass-share\","
+		"\"horizon\",\"kubernetes.io/ingress-bandwidth\"]");
+	struct asker asker = shop;
+	struct failure failure = {0};
+	struct natra_policy plain;
+	struct settings s;
+	struct conf conf = conf_of(text);
+
+	(void)state;
+	assert_int_equal(
+		wanted_read(&s, conf.json, &asker, n, &quiet, &failure), 0);
+	plain = s.policy;
+	settings_free(&s);
+	for (size_t i = 0; i < TH_LEN(over); i++) {
+		asker.annotations.annotations = &over[i];
+		asker.annotations.annotations_len = 1;
+		assert_int_equal(
+			wanted_read(&s, conf.json, &asker, n, &quiet, &failure),
+			0);
+		if (memcmp(&s.policy, &plain, sizeof(plain)) != 0)
+			fail_msg("%s", over[i].name);
+		settings_free(&s);
+	}
+	for (size_t i = 0; i < TH_LEN(under); i++) {
+		asker.annotations.annotations = &under[i];
+		assert_int_equal(
+			wanted_read(&s, conf.json, &asker, n, &quiet, &failure),
+			0);
+		if (memcmp(&s.policy, &plain, sizeof(plain)) == 0)
+			fail_msg("%s", under[i].name);
+		settings_free(&s);
+	}
 	conf_free(&conf);
 }
 
@@ -242,6 +343,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			an_error_leaves_the_group_if_the_pod_goes_on, begin,
 			teardown),
+		cmocka_unit_test_setup_teardown(
+			an_impossible_group_frees_no_pod, begin, teardown),
+		cmocka_unit_test_setup_teardown(
+			no_annotation_is_over_the_lowest, begin, teardown),
 		cmocka_unit_test_setup_teardown(
 			what_the_library_refuses_is_no_key, begin, teardown),
 		cmocka_unit_test_setup_teardown(names_are_kept_apart, begin,

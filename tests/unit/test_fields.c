@@ -198,6 +198,46 @@ static void names_follow_from_the_members(void **state)
 	}
 }
 
+/* Each row is a policy, and a value that is lower beside one that is not. */
+static void what_is_lower_limits_more(void **state)
+{
+	const struct natra_policy limited = {
+		.ingress_rate_bits_per_sec = 10,
+		.egress_rate_bits_per_sec = 100,
+		.egress_burst_bits = 60,
+		.heavy_hitter_threshold_bytes = 50,
+		.fast_pass = NATRA_FAST_PASS_STRICT,
+		.egress_packet_rate_per_sec = 8,
+		.group = "g",
+		.group_floor_bits_per_sec = 4,
+	};
+	static const struct {
+		const char *name;
+		uint64_t lower, higher;
+	} rows[] = {
+		{"ingress_rate_bits_per_sec", 9, 0},
+		{"ingress_burst_bits", 4, 5},
+		{"egress_burst_bits", 59, 0},
+		{"heavy_hitter_threshold_bytes", 49, 0},
+		{"fast_pass", NATRA_FAST_PASS_OFF, NATRA_FAST_PASS_FREE},
+		{"fast_pass_share_percent", 79, 81},
+		{"ingress_packet_rate_per_sec", 1, 0},
+		{"egress_packet_rate_per_sec", 7, 0},
+		{"group_floor_bits_per_sec", 0, 5},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(rows); i++) {
+		const struct policy_field *field = policy_fields;
+
+		while (strcmp(field->name, rows[i].name) != 0)
+			field++;
+		if (!policy_field_is_lower(field, &limited, rows[i].lower) ||
+		    policy_field_is_lower(field, &limited, rows[i].higher))
+			fail_msg("%s", rows[i].name);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -206,6 +246,7 @@ int main(void)
 		cmocka_unit_test(names_follow_from_the_members),
 		cmocka_unit_test(words_are_listed),
 		cmocka_unit_test(fast_passes_are_listed_by_strictness),
+		cmocka_unit_test(what_is_lower_limits_more),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

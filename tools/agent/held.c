@@ -34,26 +34,6 @@ static bool is_lower_rate(uint64_t has, uint64_t wanted)
 	return wanted && (!has || wanted < has);
 }
 
-/* Returns whether a pod with this value has less than it has now. */
-static bool is_lower(const struct policy_field *field,
-		     const struct natra_policy *has, uint64_t wanted)
-{
-	const uint64_t value = policy_field_get(field, has);
-
-	/* It limits nothing so far. */
-	if (!policy_field_counts(field, has))
-		return true;
-	if (policy_field_is_direction(field) || policy_field_is_count(field))
-		return is_lower_rate(value, wanted);
-	if (field->unit == POLICY_GROUP)
-		return !value;
-	if (policy_field_is_of_group(field))
-		return wanted < value;
-	/* A burst, or the ceiling of small flows. 0 stands for a value that follows the rate. */
-	return (field->unit == POLICY_BURST || field->unit == POLICY_RATE) &&
-	       wanted && wanted < value;
-}
-
 /* Returns whether the value follows the pod's present annotations. That of a rate may also
  * be the configuration's, by its precedence. */
 static bool follows(const struct policy_field *field, const struct wish *wish)
@@ -130,7 +110,8 @@ static void hold_fields(const struct natra_policy *has, bool may_lower,
 
 		if (is_same(field, has, wanted) || !follows(field, wish) ||
 		    (may_lower &&
-		     is_lower(field, has, policy_field_get(field, wanted))))
+		     policy_field_is_lower(field, has,
+					   policy_field_get(field, wanted))))
 			continue;
 		hold_field(field, has, wanted, note);
 	}
