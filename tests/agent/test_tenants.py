@@ -49,6 +49,52 @@ class Tenants(Case):
         self.api.put("a", {IN: "1M", "junk": "@"})
         self.until("a", (1000000, 0))
 
+    def start_beside_failures(self, count, annotations):
+        """Start beside pods whose first edit fails, each with these annotations, and a pod
+        without them, whose edit is the last one."""
+        self.node.attached("net/victim/eth0", 1000000, 0)
+        self.node.pod("victim", None, PLUGINS, {IN: "1M"})
+        for n in range(count):
+            self.node.pod(f"t{n}", None, PLUGINS, {})
+            self.api.put(f"t{n}", {IN: "1M", **annotations})
+        self.node.fail("attach", 52)
+        self.api.put("victim", {IN: "7M"})
+        self.start()
+        self.until("victim", (7000000, 0))
+
+    def test_failed_edits_are_small(self):
+        """An edit that waits has none of what is not valid, however long JSON makes it."""
+        junk = "\x01" * 65000
+        self.start_beside_failures(40, {f"natra.io/{name}": junk for name in (
+            "classes", "fast-pass", "ingress-burst", "ingress-packet-rate")})
+        self.agent.wait("the pod keeps", 40)
+        self.agent.check_memory("VmHWM", 30000)
+
+    def test_edits_without_room(self):
+        """What may be valid is read again later where all of it would be too much."""
+        self.start_beside_failures(240, {"natra.io/classes": "a" * 90000})
+        self.agent.wait("pods are read again")
+        self.agent.check_memory("VmHWM", 48000)
+        self.node.fail("attach", 0)
+        for n in range(240):
+            self.until(f"t{n}", (1000000, 0), timeout=120)
+        # What has failed is said once, also if it is read again.
+        self.assertLessEqual(self.agent.count("the pod keeps"), 240)
+
+    def test_edits_fail_by_themselves(self):
+        """One that fails all the time does not put off that of another pod, which has failed
+        for a moment."""
+        self.start_beside_limited_pod()
+        self.node.fail("attach", 52)
+        self.pod("t", {IN: "1M"})
+        # It waits for 6 s by now.
+        time.sleep(7)
+        self.node.fail("configure", 16)
+        self.api.put("a", {IN: "5M"})
+        self.agent.wait("pod=pod-a")
+        self.node.fail("configure", 0)
+        self.until("a", (5000000, 0), timeout=2)
+
     def test_many_bad_values(self):
         """Events are bounded for each pod, so that others' are sent; the log has all."""
         self.pod()

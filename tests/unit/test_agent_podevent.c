@@ -138,13 +138,58 @@ static void test_relevant(void **state)
 	}
 }
 
+/* Returns how much is kept of a value of `count` times this text. */
+static size_t len_of_kept(const char *name, const char *part, size_t count)
+{
+	const size_t size = count * strlen(part) + 512;
+	char *line = calloc(1, size);
+	size_t at = (size_t)snprintf(
+		line, size,
+		"{\"type\":\"ADDED\",\"object\":{\"metadata\":{"
+		"\"name\":\"web\",\"namespace\":\"shop\",\"uid\":\"u1\","
+		"\"resourceVersion\":\"42\",\"annotations\":{\"%s\":\"",
+		name);
+	struct podevent event;
+	char *text;
+	size_t len;
+
+	for (size_t i = 0; i < count; i++)
+		at += (size_t)snprintf(line + at, size - at, "%s", part);
+	(void)snprintf(line + at, size - at, "\"}}}}");
+	podevent_read(&event, line);
+	assert_int_equal(event.type, PODEVENT_PRESENT);
+	text = cJSON_PrintUnformatted(event.annotations);
+	len = strlen(text);
+	free(text);
+	free(line);
+	podevent_free(&event);
+	return len;
+}
+
+/* A value that is too long to be valid costs next to nothing, whatever JSON makes of it. */
+static void test_kept(void **state)
+{
+	static const char classes[] = "natra.io/classes";
+
+	(void)state;
+	assert_in_range(len_of_kept(classes, "a", 98304), 98304, 98400);
+	assert_in_range(len_of_kept(classes, "\\\"", 49152), 98304, 98400);
+	assert_in_range(len_of_kept(classes, "a", 98305), 64, 200);
+	assert_in_range(len_of_kept(classes, "\\u0001", 16384), 98304, 98400);
+	assert_in_range(len_of_kept(classes, "\\u0001", 16385), 64, 500);
+	assert_in_range(len_of_kept("natra.io/fast-pass", "a", 256), 256, 300);
+	assert_in_range(len_of_kept("natra.io/fast-pass", "a", 257), 64, 200);
+	assert_in_range(
+		len_of_kept("kubernetes.io/egress-bandwidth", "1", 60000), 64,
+		200);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_types),
-		cmocka_unit_test(test_texts),
-		cmocka_unit_test(test_torn),
-		cmocka_unit_test(test_relevant),
+		cmocka_unit_test(test_types), cmocka_unit_test(test_texts),
+		cmocka_unit_test(test_torn),  cmocka_unit_test(test_relevant),
+		cmocka_unit_test(test_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

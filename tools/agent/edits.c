@@ -9,13 +9,25 @@
 #define GATHER_MS  10
 #define RETRY_MS   2000
 #define JOB_MAX_MS 60000
+/* How long a pod for whose annotations there was no room waits until it is read again. */
+#define REREAD_MS  5000
 
-static void edit_free(struct edit *edit)
+/* Gives the edit another text, which it owns then, or none. */
+static void set_text(struct edits_queue *q, struct edit *edit, char *text)
 {
+	free(edit->annotations);
+	q->bytes -= edit->len;
+	edit->annotations = text;
+	edit->len = text ? strlen(text) : 0;
+	q->bytes += edit->len;
+}
+
+static void edit_free(struct edits_queue *q, struct edit *edit)
+{
+	set_text(q, edit, NULL);
 	free(edit->uid);
 	free(edit->namespace);
 	free(edit->name);
-	free(edit->annotations);
 	free(edit);
 }
 
@@ -43,33 +55,75 @@ static struct edit *find(struct edit *list, const char *uid)
 	return list;
 }
 
-/* Frees the edit of this pod that would be tried again, if there is one. */
-static void drop_failed(struct edits_queue *q, const char *uid)
+/* Takes the edit of this pod that would be tried again out of its list; NULL if there is
+ * none. */
+static struct edit *take_later(struct edits_queue *q, const char *uid)
 {
-	const struct edit *wanted = find(q->failed, uid);
+	struct edit **at = &q->later;
+	struct edit *edit;
 
-	for (struct edit **at = &q->failed; wanted; at = &(*at)->next) {
-		struct edit *edit = *at;
-
-		if (edit == wanted) {
-			*at = edit->next;
-			edit_free(edit);
-			return;
-		}
-	}
+	while (*at && strcmp((*at)->uid, uid) != 0)
+		at = &(*at)->next;
+	edit = *at;
+	if (edit)
+		*at = edit->next;
+	return edit;
 }
 
-static void keep_failed(struct edits_queue *q, struct edit *edit)
+/* Each edit waits for itself: one that fails as long as its pod is there does not put off those
+ * that fail for a moment. */
+static void put_off(struct edit *edit)
 {
-	edit->next = q->failed;
-	q->failed = edit;
+	uint64_t wait_ms = backoff_next_ms(&edit->backoff, 0);
+
+	if (!edit->annotations && wait_ms < REREAD_MS)
+		wait_ms = REREAD_MS;
+	edit->due_ms = clock_ms() + wait_ms;
+}
+
+static void keep_for_later(struct edits_queue *q, struct edit *edit)
+{
+	put_off(edit);
+	edit->next = q->later;
+	q->later = edit;
+}
+
+/* Lets the edits that are tried again later lose their annotations, the longest first, until
+ * there is room. Returns whether there is. */
+static bool make_room(struct edits_queue *q, size_t len)
+{
+	while (q->bytes + len > EDITS_BYTES_MAX) {
+		struct edit *longest = q->later;
+
+		for (struct edit *e = q->later; e; e = e->next) {
+			if (e->len > longest->len)
+				longest = e;
+		}
+		if (!longest || !longest->len)
+			return false;
+		set_text(q, longest, NULL);
+		put_off(longest);
+	}
+	return true;
+}
+
+/* Takes over the text of a pod's annotations. */
+static void take_text(struct edits_queue *q, struct edit *edit, char *text,
+		      uint64_t hash)
+{
+	set_text(q, edit, NULL);
+	edit->hash = hash;
+	if (make_room(q, strlen(text)))
+		set_text(q, edit, text);
+	else
+		free(text);
 }
 
 /* Returns whether the annotations are those that this pod had; if not, they are
  * noted. */
-static bool is_seen(struct edits_queue *q, const char *uid, const char *text)
+static bool is_seen(struct edits_queue *q, const char *uid, uint64_t value)
 {
-	uint64_t key = podevent_hash(uid), value = podevent_hash(text);
+	uint64_t key = podevent_hash(uid);
 	size_t at = key % EDITS_SEEN_MAX;
 
 	if (q->seen[at].uid == key && q->seen[at].annotations == value)
@@ -82,11 +136,13 @@ static bool is_seen(struct edits_queue *q, const char *uid, const char *text)
 void edits_remove(struct edits_queue *q, const struct podevent *event)
 {
 	struct edit *edit = find(q->first, event->uid);
+	struct edit *later = take_later(q, event->uid);
 	uint64_t key = podevent_hash(event->uid);
 
 	if (q->seen[key % EDITS_SEEN_MAX].uid == key)
 		q->seen[key % EDITS_SEEN_MAX].uid = 0;
-	drop_failed(q, event->uid);
+	if (later)
+		edit_free(q, later);
 	if (edit)
 		edit->is_gone = true;
 }
@@ -99,8 +155,7 @@ static void forget(struct edits_queue *q, const struct edit *edit)
 	size_t at = key % EDITS_SEEN_MAX;
 
 	/* If they have changed since, that is in the queue. */
-	if (q->seen[at].uid == key &&
-	    q->seen[at].annotations == podevent_hash(edit->annotations))
+	if (q->seen[at].uid == key && q->seen[at].annotations == edit->hash)
 		q->seen[at].uid = 0;
 }
 
@@ -155,17 +210,67 @@ static void begin(void *arg)
 	work_start(&q->work);
 }
 
+/* Those that are nearly due come along, since each job reads all results. */
+static bool is_due(const struct edit *edit, uint64_t now_ms)
+{
+	return edit->due_ms <= now_ms + edit->backoff.bound_ms / 4;
+}
+
+static void wait_for_first(struct edits_queue *q)
+{
+	const struct edit *first = q->later;
+	const uint64_t now_ms = clock_ms();
+
+	timer_stop(&q->again);
+	for (const struct edit *edit = q->later; edit; edit = edit->next) {
+		if (edit->due_ms < first->due_ms)
+			first = edit;
+	}
+	if (first)
+		timer_set(&q->again,
+			  first->due_ms > now_ms ? first->due_ms - now_ms : 0);
+}
+
+/* Gets an event of each pod for whose annotations there was no room, but not all the time. */
+static void reread(struct edits_queue *q)
+{
+	const uint64_t now_ms = clock_ms();
+	size_t count = 0;
+
+	for (const struct edit *edit = q->later; edit; edit = edit->next) {
+		if (!edit->annotations)
+			count++;
+	}
+	if (!count || now_ms < q->reread_ms)
+		return;
+	q->reread_ms = now_ms + REREAD_MS;
+	for (const struct edit *edit = q->later; edit; edit = edit->next) {
+		if (!edit->annotations)
+			forget(q, edit);
+	}
+	log_write(q->jobs->log, NATRA_LOG_WARN,
+		  "pods are read again, since there is no room for their"
+		  " annotations: %zu",
+		  count);
+	q->reread(q->arg);
+}
+
 static void try_again(void *arg)
 {
 	struct edits_queue *q = arg;
+	struct edit **at = &q->later, *edit;
+	const uint64_t now_ms = clock_ms();
 
-	while (q->failed) {
-		struct edit *edit = q->failed;
-
-		q->failed = edit->next;
-		add_last(q, edit);
+	while ((edit = *at)) {
+		if (is_due(edit, now_ms)) {
+			*at = edit->next;
+			add_last(q, edit);
+		} else {
+			at = &edit->next;
+		}
 	}
-	if (!q->work.pid && !q->next.is_set)
+	wait_for_first(q);
+	if (q->first && !q->work.pid && !q->next.is_set)
 		timer_set(&q->next, 0);
 }
 
@@ -184,10 +289,12 @@ static void conclude(struct edits_queue *q, const struct edit_result *result)
 		forget(q, edit);
 	edit->has_failed |= result->is_failed;
 	edit->was_held |= result->is_held;
-	if ((result->is_failed || result->is_later) && !edit->is_gone)
-		keep_failed(q, edit);
+	if ((result->is_failed || result->is_later ||
+	     (result->is_found && !edit->annotations)) &&
+	    !edit->is_gone)
+		keep_for_later(q, edit);
 	else
-		edit_free(edit);
+		edit_free(q, edit);
 }
 
 /* Puts the pod on which a job has not ended behind the others, which are tried at once.
@@ -229,38 +336,49 @@ static void done(void *arg, enum work_end end)
 	 * handled. */
 	for (size_t i = 0; end == WORK_DONE && i < report->count; i++)
 		conclude(q, &report->results[i]);
-	if (!q->failed)
-		backoff_reset(&q->backoff);
-	else if (!q->again.is_set)
-		timer_set(&q->again, backoff_next_ms(&q->backoff, 0));
+	reread(q);
+	wait_for_first(q);
 	if (q->first)
 		timer_set(&q->next, 0);
+}
+
+/* Returns the pod's edit that would be tried again if it has these annotations, else a new
+ * one. */
+static struct edit *find_or_make(struct edits_queue *q,
+				 const struct podevent *event, uint64_t hash)
+{
+	struct edit *edit = take_later(q, event->uid);
+
+	if (edit && edit->hash == hash)
+		return edit;
+	if (edit)
+		edit_free(q, edit);
+	edit = memory_new(sizeof(*edit));
+	edit->uid = text_copy(event->uid);
+	edit->namespace = text_copy(event->namespace);
+	edit->name = text_copy(event->name);
+	return edit;
 }
 
 void edits_add(struct edits_queue *q, const struct podevent *event)
 {
 	char *text = cJSON_PrintUnformatted(event->annotations);
+	const uint64_t hash = podevent_hash(text);
 	struct edit *edit;
 
-	if (is_seen(q, event->uid, text)) {
+	if (is_seen(q, event->uid, hash)) {
 		free(text);
 		return;
 	}
-	drop_failed(q, event->uid);
 	edit = find(q->first, event->uid);
 	if (edit) {
-		free(edit->annotations);
-		edit->annotations = text;
 		edit->is_newer = q->work.pid != 0;
 		edit->has_failed = edit->was_held = false;
 	} else {
-		edit = memory_new(sizeof(*edit));
-		edit->uid = text_copy(event->uid);
-		edit->namespace = text_copy(event->namespace);
-		edit->name = text_copy(event->name);
-		edit->annotations = text;
+		edit = find_or_make(q, event, hash);
 		add_last(q, edit);
 	}
+	take_text(q, edit, text, hash);
 	if (!q->work.pid && !q->next.is_set)
 		timer_set(&q->next, GATHER_MS);
 }
@@ -297,12 +415,12 @@ void edits_close(struct edits_queue *q)
 	timer_close(&q->next, q->work.workers->loop);
 	timer_close(&q->again, q->work.workers->loop);
 	work_close(&q->work);
-	while (q->failed) {
-		struct edit *edit = q->failed;
+	while (q->later) {
+		struct edit *edit = q->later;
 
-		q->failed = edit->next;
-		edit_free(edit);
+		q->later = edit->next;
+		edit_free(q, edit);
 	}
 	while (q->first)
-		edit_free(take_first(q));
+		edit_free(q, take_first(q));
 }

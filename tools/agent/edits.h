@@ -10,18 +10,22 @@
 
 /* The number of pods that are remembered. A pod that was forgotten is compared
  * again. */
-#define EDITS_SEEN_MAX 1024
+#define EDITS_SEEN_MAX  1024
+/* What the annotations of all edits may take, of which a kubelet's 110 pods have less. Past that
+ * an edit has none, and the pod is read again later. */
+#define EDITS_BYTES_MAX (16 << 20)
 
 struct edits_queue {
 	const struct jobs *jobs; /* their configuration may change */
 	struct work work;
 	struct timer next;
 	/* Each pod has one entry at most, here or among those that have failed, or have to
-	 * wait, and are tried again together. */
+	 * wait, and are tried again later, each at its own time. */
 	struct edit *first, **end;
-	struct edit *failed;
-	struct backoff backoff;
+	struct edit *later;
 	struct timer again;
+	size_t bytes;       /* of the annotations of both */
+	uint64_t reread_ms; /* when pods may be read again for them */
 	/* The hash of the annotations that a pod had, at a place that follows from its
 	 * uid. */
 	struct {
@@ -31,10 +35,12 @@ struct edits_queue {
 	 * effect. NULL: do not. */
 	void (*refused)(void *arg, const struct edit *edit,
 			const char *message);
+	/* Is called to get an event of each pod again. */
+	void (*reread)(void *arg);
 	void *arg;
 };
 
-/* The members jobs, refused and arg are set by the caller. */
+/* The members jobs and refused to arg are set by the caller. */
 int edits_open(struct edits_queue *q, struct workers *workers);
 /* Takes the annotations of a pod, and compares its limits if they are new. */
 void edits_add(struct edits_queue *q, const struct podevent *event);

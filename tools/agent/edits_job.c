@@ -300,6 +300,8 @@ static int look_at_result(void *arg, const char *path, const char *text)
 			note_unreadable(path, result);
 			continue;
 		}
+		if (!edit->annotations)
+			continue;
 		edits->report->now = i + 1;
 		if (is_of_runtime(&cached) && podif_fill(&podif, path, &cached))
 			apply(&podif, edit, result);

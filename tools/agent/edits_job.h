@@ -3,6 +3,7 @@
 #ifndef NATRA_AGENT_EDITS_JOB_H
 #define NATRA_AGENT_EDITS_JOB_H
 
+#include "backoff.h"
 #include "jobs.h"
 
 /* How many pods one job looks at. */
@@ -11,10 +12,17 @@
 /* A pod whose annotations are new or have changed. */
 struct edit {
 	char *uid, *namespace, *name;
-	char *annotations; /* JSON of those that matter */
-	bool has_failed;   /* it is not the first try */
-	bool was_held;     /* in an earlier one */
-	bool is_gone;      /* the pod was deleted while this was in the queue */
+	/* JSON of those that matter; NULL: there was no room for it, and the pod is read
+	 * again. */
+	char *annotations;
+	size_t len;      /* of the text */
+	uint64_t hash;   /* of the text, also while there was no room for it */
+	bool has_failed; /* it is not the first try */
+	bool was_held;   /* in an earlier one */
+	/* When it is tried again, and how long it waits the next time. */
+	uint64_t due_ms;
+	struct backoff backoff;
+	bool is_gone; /* the pod was deleted while this was in the queue */
 	/* The annotations have changed since a job may have begun with the older ones. */
 	bool is_newer;
 	/* A job has ended while it worked on this one, which has one by itself now. */

@@ -51,6 +51,16 @@ static void unreadable(void *arg, const struct podevent *event, const char *why)
 		     message);
 }
 
+static void reread(void *arg)
+{
+	struct live *live = arg;
+
+	if (live->socket)
+		kubelet_again(&live->kubelet);
+	else
+		podwatch_again(&live->watch);
+}
+
 static int open_parts(struct live *live, struct workers *workers)
 {
 	int r = api_open(&live->api, workers->loop, &live->api_options);
@@ -76,6 +86,7 @@ int live_open(struct live **ret, const struct live_options *options,
 		options->url, options->token_file, options->ca_file};
 	live->edits.jobs = jobs;
 	live->edits.refused = refused;
+	live->edits.reread = reread;
 	live->edits.arg = live;
 	live->reporter.api = &live->api;
 	live->reporter.log = jobs->log;
@@ -118,10 +129,7 @@ void live_again(struct live *live)
 	if (!live)
 		return;
 	edits_forget(&live->edits);
-	if (live->socket)
-		kubelet_again(&live->kubelet);
-	else
-		podwatch_again(&live->watch);
+	reread(live);
 }
 
 void live_close(struct live *live)

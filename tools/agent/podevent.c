@@ -12,13 +12,16 @@
 #include "../pods/wish.h"
 
 /*
- * What is kept of a pod's annotations, which a tenant may fill with 256 KiB: no value that is
- * longer is valid (1024 blocks of classes take less), and of names that natra does not know
- * a few, which the configuration may put into the name of a group.
+ * What is kept of a pod's annotations, which a tenant may fill with 256 KiB, in bytes of the
+ * JSON that an edit is kept as: one byte of a value may take six there. No value that is longer
+ * is valid: 1024 blocks of classes take less, and everything else is a number or a word. Of
+ * names that natra does not know there are a few, which the configuration may put into the name
+ * of a group.
  */
-#define VALUE_MAX  65536
-#define SHOWN_MAX  64
-#define OTHERS_MAX 16
+#define CLASSES_MAX 98304
+#define VALUE_MAX   256
+#define SHOWN_MAX   64
+#define OTHERS_MAX  16
 
 /* HTTP's status 410 Gone: the server has forgotten the version from which the watch
  * should begin. */
@@ -57,6 +60,29 @@ static bool fits_group(const char *name, const char *text)
 	       (!text || strlen(text) <= NATRA_GROUP_NAME_MAX);
 }
 
+/* Returns how many bytes a text takes in JSON. */
+static size_t len_of_json(const char *text)
+{
+	size_t len = 0;
+
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			len += 2;
+		else
+			len += (unsigned char)*text < ' '
+				       ? sizeof("\\u0001") - 1
+				       : 1;
+	}
+	return len;
+}
+
+static bool is_too_long(const char *name, const char *text)
+{
+	const bool is_classes = strcmp(name, POLICY_CLASSES_ANNOTATION) == 0;
+
+	return len_of_json(text) > (is_classes ? CLASSES_MAX : VALUE_MAX);
+}
+
 bool podevent_wants(const char *name)
 {
 	return name && wish_follows(name);
@@ -72,7 +98,7 @@ void podevent_annotate(struct podevent *event, const char *name, cJSON *value)
 		cJSON_Delete(value);
 		return;
 	}
-	if (text && strlen(text) > VALUE_MAX) {
+	if (text && is_too_long(name, text)) {
 		(void)snprintf(shown, sizeof(shown), "%.*s...", SHOWN_MAX,
 			       text);
 		cJSON_Delete(value);
