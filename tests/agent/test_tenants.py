@@ -95,6 +95,42 @@ class Tenants(Case):
         self.node.fail("configure", 0)
         self.until("a", (5000000, 0), timeout=2)
 
+    def read_bytes(self):
+        """What the agent and its jobs that have ended have read."""
+        with open(f"/proc/{self.agent.process.pid}/io") as f:
+            return int(f.readline().split()[1])
+
+    def test_large_results_of_others(self):
+        """An edit reads the results of its own pod whole, and the heads of the others."""
+        self.start_beside_limited_pod()
+        for n in range(20):
+            path = self.node.pod(f"t{n}", None, PLUGINS, {"junk": "\x01" * 262000})
+            with open(path) as f:
+                text = f.read()
+            with open(path.replace("-eth0", "-lo"), "w") as f:
+                f.write(text.replace('"eth0"', '"lo"'))
+        took = []
+        for n in range(2, 5):
+            begin = self.read_bytes()
+            self.api.put("a", {IN: f"{n}M"})
+            self.until("a", (n * 1000000, 0))
+            time.sleep(0.5)
+            took.append(self.read_bytes() - begin)
+        # Pods are adopted now and then, which reads all.
+        self.assertLess(min(took), 4 << 20)
+
+    def test_result_is_just_written(self):
+        """An edit whose pod has a result that is still empty takes effect without another
+        event."""
+        self.start_beside_limited_pod()
+        path = self.node.result("net-a-eth0")
+        whole = path.read_text()
+        path.write_text("")
+        self.api.put("a", {IN: "2M"})
+        time.sleep(0.5)
+        path.write_text(whole)
+        self.until("a", (2000000, 0), timeout=5)
+
     def test_many_bad_values(self):
         """Events are bounded for each pod, so that others' are sent; the log has all."""
         self.pod()

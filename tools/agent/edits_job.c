@@ -25,6 +25,7 @@ struct edits {
 	struct natra *n;
 	int root_fd;
 	struct edits_report *report;
+	bool is_torn; /* a result does not say which pod it is of */
 };
 
 enum difference { SAME, DIFFERS, DIFFERS_IN_FIXED };
@@ -273,10 +274,32 @@ static void note_unreadable(const char *path, struct edit_result *result)
 		       "%s: cannot be read", path);
 }
 
+/* Returns whether a file in libcni's cache may be of a pod whose annotations have changed. The
+ * others, each of which a tenant may fill with 1.5 MB of annotations, are not read further. */
+static bool is_wanted(const void *arg, const char *text)
+{
+	const struct edits *edits = arg;
+	const struct edit *edit = edits->first;
+	bool is_wanted = false;
+	struct cached head;
+
+	cached_read_head(text, &head);
+	/* The loopback interface has no limits. */
+	if (strcmp(head.ifname, "lo") != 0) {
+		is_wanted = !head.pod_uid[0] && !head.pod_name[0];
+		for (size_t i = 0; i < edits->report->count; i++) {
+			is_wanted |= is_of(&head, edit);
+			edit = edit->next;
+		}
+	}
+	cached_free(&head);
+	return is_wanted;
+}
+
 /* Finds the pods of one file in libcni's cache. */
 static int look_at_result(void *arg, const char *path, const char *text)
 {
-	const struct edits *edits = arg;
+	struct edits *edits = arg;
 	char why[INTERFACE_WHY_MAX] = "";
 	struct podif podif = {
 		.jobs = edits->jobs,
@@ -290,6 +313,8 @@ static int look_at_result(void *arg, const char *path, const char *text)
 	struct cached cached;
 	enum cached_kind kind = cached_read(text, &cached);
 
+	edits->is_torn |= kind == CACHED_UNREADABLE && !cached.pod_uid[0] &&
+			  !cached.pod_name[0];
 	for (size_t i = 0; i < edits->report->count; i++, edit = edit->next) {
 		struct edit_result *result = &edits->report->results[i];
 
@@ -322,6 +347,7 @@ void edits_job_run(const struct jobs *jobs, const struct edit *first,
 		.report = report,
 	};
 	int r = edits.root_fd < 0 ? -errno : jobs_open(jobs, &edits.n);
+	const struct edit *tried = first;
 
 	for (; report->count < EDITS_MAX && first; first = first->next) {
 		if (first->is_slow && report->count)
@@ -331,11 +357,18 @@ void edits_job_run(const struct jobs *jobs, const struct edit *first,
 			break;
 	}
 	if (r == 0)
-		r = results_foreach(edits.root_fd, look_at_result, &edits);
+		r = results_foreach_wanted(edits.root_fd, is_wanted,
+					   look_at_result, &edits);
 	/* A node on which no pod was made yet has no cache, nor one on which its file
-	 * system is not there for a while: then no pod is reported again. */
-	for (size_t i = 0; r == -ENOENT && i < report->count; i++)
-		report->results[i].is_later = true;
+	 * system is not there for a while: then no pod is reported again. Nor is one whose
+	 * result is torn, since the runtime is just writing it. */
+	for (size_t i = 0; i < report->count; i++, tried = tried->next) {
+		struct edit_result *result = &report->results[i];
+
+		result->is_later |= r == -ENOENT ||
+				    (edits.is_torn && !result->is_found &&
+				     tried->backoff.bound_ms < BACKOFF_MAX_MS);
+	}
 	report->r = r == -ENOENT ? 0 : r;
 	natra_close(edits.n);
 	if (edits.root_fd >= 0)

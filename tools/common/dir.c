@@ -131,6 +131,25 @@ int dir_read(const struct dir *dir, const char *name, char **ret_text)
 	return fd < 0 ? -errno : dir_read_fd(fd, ret_text);
 }
 
+int dir_read_head(const struct dir *dir, const char *name, char **ret_text)
+{
+	cleanup_close int fd = openat(
+		dir->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	char head[DIR_HEAD_MAX];
+	struct stat st;
+	ssize_t n;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	n = read(fd, head, sizeof(head));
+	if (n < 0)
+		return -errno;
+	*ret_text = text_part(head, (size_t)n);
+	return 0;
+}
+
 bool dir_has(const struct dir *dir, const char *name)
 {
 	struct stat st;

@@ -46,6 +46,9 @@ bool dir_same(const struct dir *a, const struct dir *b);
 int dir_read_fd(int fd, char **ret_text);
 /* Reads a regular file in the same way. Returns -ELOOP for a symbolic link. */
 int dir_read(const struct dir *dir, const char *name, char **ret_text);
+/* Reads the beginning of a regular file likewise; what is behind a byte of 0 is no text. */
+#define DIR_HEAD_MAX 65536
+int dir_read_head(const struct dir *dir, const char *name, char **ret_text);
 bool dir_has(const struct dir *dir, const char *name);
 bool dir_is_empty(const struct dir *dir);
 /* Opens a directory for readdir(), with a descriptor of its own. Returns NULL,

@@ -342,7 +342,8 @@ const char *json_find_text(const char *text, const char *key, size_t *ret_len)
 	return found;
 }
 
-cJSON *json_pick(const char *text, const char *const *keys)
+/* Adds the members with these keys, up to the one with the key `last`; NULL: all of them. */
+static cJSON *pick(const char *text, const char *const *keys, const char *last)
 {
 	cJSON *picked = cJSON_CreateObject();
 	struct json_member member;
@@ -355,6 +356,18 @@ cJSON *json_pick(const char *text, const char *const *keys)
 					cJSON_ParseWithLength(member.value,
 							      member.len));
 		}
+		if (last && is_key(&member, last))
+			break;
 	}
 	return picked;
+}
+
+cJSON *json_pick(const char *text, const char *const *keys)
+{
+	return pick(text, keys, NULL);
+}
+
+cJSON *json_pick_to(const char *text, const char *const *keys, const char *last)
+{
+	return pick(text, keys, last);
 }

@@ -73,5 +73,8 @@ const char *json_find_text(const char *text, const char *key, size_t *ret_len);
 /* Returns an object, which the caller frees, of the members with these keys that are whole in
  * such a text. `keys` ends in NULL. */
 cJSON *json_pick(const char *text, const char *const *keys);
+/* Does so without a look at what follows the first member with the key `last`. */
+cJSON *json_pick_to(const char *text, const char *const *keys,
+		    const char *last);
 
 #endif

@@ -87,6 +87,16 @@ enum cached_kind cached_read(const char *text, struct cached *ret)
 	return kind_of(ret, whole);
 }
 
+void cached_read_head(const char *text, struct cached *ret)
+{
+	static const char *const keys[] = {"ifName", "cniArgs", NULL};
+
+	*ret = (struct cached){
+		.json = json_pick_to(text ? text : "", keys, "cniArgs"),
+	};
+	fill(ret);
+}
+
 void cached_free(struct cached *cached)
 {
 	cJSON_Delete(cached->json);

@@ -29,6 +29,10 @@ enum cached_kind {
 /* Reads the text of a file in the cache; NULL if that cannot be read. cached_free is needed in
  * each case. */
 enum cached_kind cached_read(const char *text, struct cached *ret);
+/* Reads only the members that say which pod and which interface it is, which libcni writes before
+ * those that a tenant fills: his annotations, in capabilityArgs. The texts are "" if it does not
+ * find them. */
+void cached_read_head(const char *text, struct cached *ret);
 void cached_free(struct cached *cached);
 
 /* Writes the id of its attachment, as the plugin makes it. Returns false if it

@@ -68,9 +68,19 @@ static int read_result(const struct dir *results, const char *file,
 	return dir_read(results, file, ret_text);
 }
 
+/* A file that cannot be read is one whose text is not known. */
+static bool is_wanted(const struct dir *results, const char *file,
+		      results_wants_fn wants, const void *arg)
+{
+	cleanup_text char *head = NULL;
+
+	return !wants || dir_read_head(results, file, &head) < 0 ||
+	       wants(arg, head);
+}
+
 /* Reads the files whose names have this text. */
 static int foreach_in(int root_fd, const char *dir, const char *part,
-		      results_fn fn, void *arg)
+		      results_wants_fn wants, results_fn fn, void *arg)
 {
 	cleanup_dir struct dir results = DIR_INIT;
 	const struct dirent *entry;
@@ -85,7 +95,8 @@ static int foreach_in(int root_fd, const char *dir, const char *part,
 	while (r == 0 && (entry = readdir(entries))) {
 		cleanup_text char *text = NULL, *path = NULL;
 
-		if (entry->d_name[0] == '.' || !strstr(entry->d_name, part))
+		if (entry->d_name[0] == '.' || !strstr(entry->d_name, part) ||
+		    !is_wanted(&results, entry->d_name, wants, arg))
 			continue;
 		path = text_format("%s/%s", dir, entry->d_name);
 		/* A file that was removed meanwhile is no result any more. */
@@ -96,16 +107,28 @@ static int foreach_in(int root_fd, const char *dir, const char *part,
 	return r;
 }
 
+static int foreach_both(int root_fd, const char *part, results_wants_fn wants,
+			results_fn fn, void *arg)
+{
+	/* Multus' is the default of its cniDir. */
+	int r = foreach_in(root_fd, "/var/lib/cni/multus/results", part, wants,
+			   fn, arg);
+
+	return r && r != -ENOENT
+		       ? r
+		       : foreach_in(root_fd, RESULTS_DIR, part, wants, fn, arg);
+}
+
 int results_foreach_of(int root_fd, const char *container_id, results_fn fn,
 		       void *arg)
 {
-	/* Multus' is the default of its cniDir. */
-	int r = foreach_in(root_fd, "/var/lib/cni/multus/results", container_id,
-			   fn, arg);
+	return foreach_both(root_fd, container_id, NULL, fn, arg);
+}
 
-	return r && r != -ENOENT ? r
-				 : foreach_in(root_fd, RESULTS_DIR,
-					      container_id, fn, arg);
+int results_foreach_wanted(int root_fd, results_wants_fn wants, results_fn fn,
+			   void *arg)
+{
+	return foreach_both(root_fd, "", wants, fn, arg);
 }
 
 int results_foreach(int root_fd, results_fn fn, void *arg)
