@@ -50,6 +50,18 @@ class Element(Case):
         self.api.put("a", {})
         self.until("a", (1000000, 0))
 
+    def test_long_element(self):
+        """Where natra takes 1024 blocks, a pod that was made before has the rates, too."""
+        self.pod(plugins=["ptp"], annotations={})
+        self.begin()
+        blocks = [f"2001:db8:{n:x}:ffff:ffff:ffff:ffff:0/112" for n in range(1024)]
+        self.write(ingressRate=1000000, capabilities={"bandwidth": True},
+                   unshapedSubnets=blocks)
+        self.until("a", (1000000, 0))
+        # The next look replaces all of it.
+        self.write(ingressRate=1000000, logFile="/its.log")
+        self.agent.wait("'/its.log'")
+
     def test_log(self):
         """The plugin writes its log where that element says."""
         self.begin()

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* How often a list may change while it is read, before the job gives up. The
  * agent then begins another one. */
@@ -29,18 +30,29 @@ static void note_changes(struct install_report *report,
 	}
 }
 
+/* What a round before has written is replaced. */
+static int write_element(int fd, const char *text)
+{
+	size_t len = text ? strlen(text) : 0;
+
+	if (ftruncate(fd, 0) < 0 || lseek(fd, 0, SEEK_SET) < 0)
+		return -errno;
+	while (len) {
+		ssize_t n = write(fd, text, len);
+
+		if (n < 0)
+			return -errno;
+		text += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
 static void note_plan(struct install_report *report,
 		      const struct install_plan *plan)
 {
-	size_t len;
-
 	report->mode = plan->mode;
 	copy(&report->reason, plan->reason);
-	len = plan->element ? strlen(plan->element) : 0;
-	if (len >= sizeof(report->element))
-		len = 0;
-	memcpy(report->element, plan->element ? plan->element : "", len);
-	report->element[len] = '\0';
 	for (size_t i = 0; i < INSTALL_NOTES_MAX; i++)
 		copy(&report->warnings[i],
 		     i < plan->warnings_len ? plan->warnings[i] : "");
@@ -48,7 +60,7 @@ static void note_plan(struct install_report *report,
 
 /* Returns 1 if there was something to do, after which the next plan may differ;
  * 0 if not. */
-static int round_of(struct install *i, bool apply,
+static int round_of(struct install *i, bool apply, int element_fd,
 		    struct install_report *report)
 {
 	struct install_plan *plan = NULL;
@@ -59,7 +71,11 @@ static int round_of(struct install *i, bool apply,
 		return r;
 	note_plan(report, plan);
 	made = plan->changes_len;
-	if (apply)
+	r = write_element(element_fd, plan->element);
+	if (r < 0)
+		(void)snprintf(report->error, sizeof(report->error),
+			       "natra's element of the list: %s", strerror(-r));
+	else if (apply)
 		r = install_apply(i, plan, &made);
 	note_changes(report, plan, made);
 	if (r == 0 && apply && plan->changes_len)
@@ -69,7 +85,7 @@ static int round_of(struct install *i, bool apply,
 }
 
 static int work(struct install *i, const struct install_request *request,
-		bool apply, const struct dirwatch *watch,
+		bool apply, const struct dirwatch *watch, int element_fd,
 		struct install_report *report)
 {
 	int r = install_open(i, request);
@@ -84,7 +100,7 @@ static int work(struct install *i, const struct install_request *request,
 	copy(&report->net_dir, install_net_dir(i));
 	copy(&report->bin_dir, install_bin_dir(i));
 	for (int n = 0; n < ROUNDS; n++) {
-		r = round_of(i, apply, report);
+		r = round_of(i, apply, element_fd, report);
 		if (r == 0 || (r < 0 && r != -EAGAIN))
 			return r;
 	}
@@ -92,13 +108,13 @@ static int work(struct install *i, const struct install_request *request,
 }
 
 void install_job_run(const struct install_request *request, bool apply,
-		     const struct dirwatch *watch,
+		     const struct dirwatch *watch, int element_fd,
 		     struct install_report *report)
 {
 	struct install *i = install_new();
 
-	report->r = work(i, request, apply, watch, report);
-	if (report->r < 0)
+	report->r = work(i, request, apply, watch, element_fd, report);
+	if (report->r < 0 && !report->error[0])
 		copy(&report->error, install_error(i));
 	/* Without an error text no call has failed: there was something to do in each
 	 * round. */

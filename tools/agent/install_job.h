@@ -7,9 +7,8 @@
 #include "../install/install.h"
 #include "dirwatch.h"
 
-#define INSTALL_TEXT_MAX    512
-#define INSTALL_NOTES_MAX   8
-#define INSTALL_ELEMENT_MAX 4096
+#define INSTALL_TEXT_MAX  512
+#define INSTALL_NOTES_MAX 8
 
 /* It has no pointers, because the child process writes it. */
 struct install_report {
@@ -19,19 +18,17 @@ struct install_report {
 	char net_dir[INSTALL_TEXT_MAX], bin_dir[INSTALL_TEXT_MAX];
 	enum install_mode mode;
 	char reason[INSTALL_TEXT_MAX];
-	/* natra's element, if others have put it into their list, and it is not
-	 * longer than that; else "". */
-	char element[INSTALL_ELEMENT_MAX];
 	size_t changes; /* how many were made, or are needed */
 	/* The paths of the first ones, and the last plan's warnings. */
 	char paths[INSTALL_NOTES_MAX][INSTALL_TEXT_MAX];
 	char warnings[INSTALL_NOTES_MAX][INSTALL_TEXT_MAX];
 };
 
-/* Without `apply` it changes nothing. It takes the events of `watch`, which has to be
+/* Without `apply` it changes nothing. The file element_fd has natra's element then, if others
+ * have put it into their list, which may be as long as a list; else it is empty. It takes the events of `watch`, which has to be
  * paused. */
 void install_job_run(const struct install_request *request, bool apply,
-		     const struct dirwatch *watch,
+		     const struct dirwatch *watch, int element_fd,
 		     struct install_report *report);
 
 #endif

@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "../common/dir.h"
@@ -33,7 +35,7 @@ static void run(void *arg)
 {
 	const struct installer *in = arg;
 
-	install_job_run(in->request, in->may_apply, &in->watch,
+	install_job_run(in->request, in->may_apply, &in->watch, in->element_fd,
 			in->work.report);
 }
 
@@ -169,20 +171,45 @@ static uint64_t stop_repairs(struct installer *in)
 	return wait_ms < RECHECK_MS ? wait_ms + 1 : RECHECK_MS;
 }
 
-static bool note_element(struct installer *in)
+/* Takes the element over from the job. */
+static int note_element(struct installer *in, bool *ret_is_new)
 {
-	const struct install_report *report = report_of(in);
-	bool is_new = strcmp(in->element, report->element) != 0;
+	char *text = NULL;
+	int r = lseek(in->element_fd, 0, SEEK_SET) < 0
+			? -errno
+			: dir_read_fd(in->element_fd, &text);
 
-	memcpy(in->element, report->element, sizeof(in->element));
-	return is_new;
+	if (r < 0) {
+		free(text);
+		return r;
+	}
+	*ret_is_new = strcmp(in->element ? in->element : "", text) != 0;
+	free(in->element);
+	in->element = text;
+	return 0;
+}
+
+/* Also a process that could not be started, since that may pass at once. */
+static uint64_t next_try_ms(struct installer *in)
+{
+	in->retry_ms = in->retry_ms ? 2 * in->retry_ms : RETRY_MIN_MS;
+	if (in->retry_ms > RETRY_MAX_MS)
+		in->retry_ms = RETRY_MAX_MS;
+	return in->retry_ms;
 }
 
 static uint64_t succeeded(struct installer *in)
 {
 	const struct install_report *report = report_of(in);
-	bool is_new = note_element(in);
+	bool is_new = false;
+	int r = note_element(in, &is_new);
 
+	if (r < 0) {
+		health_fail(in->health, PART_INSTALL, NATRA_LOG_ERROR,
+			    "natra's element of the list cannot be read: %s",
+			    strerror(-r));
+		return next_try_ms(in);
+	}
 	in->retry_ms = 0;
 	if (report->changes && !in->may_apply)
 		return stop_repairs(in);
@@ -198,15 +225,6 @@ static uint64_t succeeded(struct installer *in)
 		in->completed(in->arg);
 	in->is_complete = true;
 	return RECHECK_MS;
-}
-
-/* Also a process that could not be started, since that may pass at once. */
-static uint64_t next_try_ms(struct installer *in)
-{
-	in->retry_ms = in->retry_ms ? 2 * in->retry_ms : RETRY_MIN_MS;
-	if (in->retry_ms > RETRY_MAX_MS)
-		in->retry_ms = RETRY_MAX_MS;
-	return in->retry_ms;
 }
 
 static uint64_t failed(struct installer *in)
@@ -287,6 +305,9 @@ int installer_open(struct installer *in, struct workers *workers)
 		.time_max_ms = JOB_MAX_MS,
 	};
 	r = work_open(&in->work, workers);
+	in->element_fd = memfd_create("natra-element", MFD_CLOEXEC);
+	if (r == 0 && in->element_fd < 0)
+		r = -errno;
 	if (r == 0)
 		r = timer_open(&in->next, workers->loop, look, in);
 	if (r < 0)
@@ -303,4 +324,7 @@ void installer_close(struct installer *in)
 	timer_close(&in->next, in->watch.loop);
 	work_close(&in->work);
 	dirwatch_close(&in->watch);
+	if (in->element_fd >= 0)
+		(void)close(in->element_fd);
+	free(in->element);
 }

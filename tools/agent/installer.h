@@ -40,7 +40,10 @@ struct installer {
 	 * something was changed that somebody else had undone. */
 	uint64_t written, failures, repaired;
 	char said[INSTALL_TEXT_MAX]; /* the mode's reason, as it was logged */
-	char element[INSTALL_ELEMENT_MAX]; /* the report's */
+	/* natra's element in the list of others, as the last look has found it; NULL or "": it
+	 * has none. A job leaves it in a file without a name. */
+	char *element;
+	int element_fd;
 };
 
 /* The members log to repairs are set by the caller. Returns 0
