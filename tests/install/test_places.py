@@ -180,6 +180,21 @@ class Places(Case):
                 self.assertEqual(self.settings(files, version), (dirs, ""))
         self.assertIn("'/etc/*/x.toml' cannot be followed", self.settings(
             {main: "imports = ['/etc/*/x.toml']"}, OLD)[1])
+        # containerd reads each file once, also where drop-ins import their own directory.
+        own = {more % n: imports for n in range(12)}
+        self.assertEqual(self.settings({main: imports, **own, more % "x": cri + both}, OLD),
+                         (debian, ""))
+        # A chain of imports may be long, but not without end.
+        for length, dirs, words in ((100, debian, ""),
+                                    (300, usual, "x256.toml: over 256 files")):
+            chain = {f"etc/containerd/x{n}.toml": f"imports = ['x{n + 1}.toml']\n"
+                     for n in range(1, length)}
+            found, err = self.settings({main: "imports = ['x1.toml']\n", **chain,
+                                        f"etc/containerd/x{length}.toml": cri + both}, OLD)
+            self.assertEqual(found, dirs)
+            self.assertIn(words, err)
+        self.assertIn("conf.d: over 64 files", self.settings(
+            {main: imports, **{more % n: "" for n in range(65)}}, OLD)[1])
         # Who names the platform or a directory is told.
         files = {main: cri + both}
         self.assertIn("plugins are looked for in /usr/lib/cni, and not in /opt/cni/bin",

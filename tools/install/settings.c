@@ -5,17 +5,18 @@
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "../common/dir.h"
 #include "../common/json.h"
 #include "../common/text.h"
 #include "toml.h"
 
-#define CRIO_FILE "/etc/crio/crio.conf"
-#define CRIO_DIR  "/etc/crio/crio.conf.d"
-/* containerd's files may import others. */
-#define DEPTH_MAX 8
-#define FILES_MAX 64
+#define CRIO_FILE   "/etc/crio/crio.conf"
+#define CRIO_DIR    "/etc/crio/crio.conf.d"
+/* Of a directory, and of all that containerd's files import. */
+#define FILES_MAX   64
+#define IMPORTS_MAX 256
 
 struct looking {
 	int root_fd;
@@ -24,6 +25,12 @@ struct looking {
 	 * has it, later ones take each key. */
 	bool has_sections;
 	bool is_disabled; /* containerd's CRI plugin is, so kubelet cannot use it */
+	/* The files of containerd that were read: one may import its own directory. */
+	struct {
+		dev_t dev;
+		ino_t ino;
+	} seen[IMPORTS_MAX];
+	size_t seen_len;
 };
 
 void settings_clear(struct settings_of_runtime *settings)
@@ -85,15 +92,46 @@ static void note_file(struct looking *l, const char *path)
 	l->settings->file = text_copy(path);
 }
 
+/* Says what natra does not look at. */
+static void note_surplus(struct looking *l, const char *path, int max)
+{
+	if (!l->settings->wrong)
+		l->settings->wrong =
+			text_format("%s: over %d files", path, max);
+}
+
+/* Returns whether the file was not read yet. Each is read once, as containerd does. */
+static bool is_new(struct looking *l, const char *path, int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return true;
+	for (size_t i = 0; i < l->seen_len; i++) {
+		if (l->seen[i].dev == st.st_dev && l->seen[i].ino == st.st_ino)
+			return false;
+	}
+	if (l->seen_len == IMPORTS_MAX) {
+		note_surplus(l, path, IMPORTS_MAX);
+		return false;
+	}
+	l->seen[l->seen_len].dev = st.st_dev;
+	l->seen[l->seen_len++].ino = st.st_ino;
+	return true;
+}
+
 /* Returns what is in a file; NULL if it is not there or cannot be read. */
-static cJSON *read_file(struct looking *l, const char *path)
+static cJSON *read_file(struct looking *l, const char *path, bool once)
 {
 	cleanup_close int fd = dir_open_path(l->root_fd, path, O_RDONLY);
 	cleanup_text char *text = NULL;
 	size_t line = 0;
 	cJSON *json;
-	int r = fd < 0 ? fd : dir_read_fd(fd, &text);
+	int r;
 
+	if (once && fd >= 0 && !is_new(l, path, fd))
+		return NULL;
+	r = fd < 0 ? fd : dir_read_fd(fd, &text);
 	json = r < 0 ? NULL : toml_read(text, &line);
 	if (json || r == -ENOENT || l->settings->wrong)
 		return json;
@@ -157,9 +195,7 @@ static int by_name(const void *a, const void *b)
 /* Calls `visit` with the path of each file in the directory whose name has this pattern, in
  * the order of the names. */
 static void each_file(struct looking *l, const char *dir, const char *pattern,
-		      void (*visit)(struct looking *l, const char *path,
-				    int depth),
-		      int depth)
+		      void (*visit)(struct looking *l, const char *path))
 {
 	cleanup_dir struct dir opened = DIR_INIT;
 	char *paths[FILES_MAX];
@@ -169,26 +205,33 @@ static void each_file(struct looking *l, const char *dir, const char *pattern,
 
 	if (dir_open(&opened, l->root_fd, dir) == 0)
 		entries = dir_list(&opened);
-	while (entries && len < FILES_MAX && (entry = readdir(entries))) {
-		if (entry->d_type != DT_DIR &&
-		    fnmatch(pattern, entry->d_name, 0) == 0)
-			paths[len++] = text_format("%s/%s", dir, entry->d_name);
+	while (entries && (entry = readdir(entries))) {
+		if (entry->d_type == DT_DIR ||
+		    fnmatch(pattern, entry->d_name, 0) != 0)
+			continue;
+		if (len == FILES_MAX) {
+			note_surplus(l, dir, FILES_MAX);
+			break;
+		}
+		paths[len++] = text_format("%s/%s", dir, entry->d_name);
 	}
 	if (entries)
 		(void)closedir(entries);
+	/* Files that import others in turn shall not take up all descriptors. */
+	dir_close(&opened);
 	qsort(paths, len, sizeof(paths[0]), by_name);
 	for (size_t n = 0; n < len; n++) {
-		visit(l, paths[n], depth);
+		visit(l, paths[n]);
 		free(paths[n]);
 	}
 }
 
-static void look_at_containerd(struct looking *l, const char *path, int depth)
+static void look_at_containerd(struct looking *l, const char *path)
 {
-	cleanup_json cJSON *json = read_file(l, path);
+	cleanup_json cJSON *json = read_file(l, path, true);
 	const cJSON *import;
 
-	if (!json || depth == DEPTH_MAX)
+	if (!json)
 		return;
 	take_containerd(l, path, json);
 	cJSON_ArrayForEach(import, json_get_exact(json, "imports"))
@@ -210,18 +253,16 @@ static void look_at_containerd(struct looking *l, const char *path, int depth)
 			l->settings->wrong = text_format(
 				"%s: the import '%s' cannot be followed", path,
 				text);
-		each_file(l, dir, slash ? slash + 1 : text, look_at_containerd,
-			  depth + 1);
+		each_file(l, dir, slash ? slash + 1 : text, look_at_containerd);
 	}
 }
 
-static void look_at_crio(struct looking *l, const char *path, int depth)
+static void look_at_crio(struct looking *l, const char *path)
 {
-	cleanup_json cJSON *json = read_file(l, path);
+	cleanup_json cJSON *json = read_file(l, path, false);
 	const cJSON *network =
 		json_get_exact(json_get_exact(json, "crio"), "network");
 
-	(void)depth;
 	if (!network)
 		return;
 	note_file(l, path);
@@ -243,11 +284,11 @@ void settings_look(int root_fd, const struct runtimes *runtimes,
 	*ret = (struct settings_of_runtime){.lists_max = 1};
 	/* If there are two runtimes, kubelet uses one, and it is not known which. */
 	if (!kinds || kinds == RUNTIME_CONTAINERD)
-		look_at_containerd(&l, containerd, 0);
+		look_at_containerd(&l, containerd);
 	if (l.is_disabled)
 		settings_clear(ret);
 	if (kinds == RUNTIME_CRIO || (!kinds && !ret->file)) {
-		look_at_crio(&l, CRIO_FILE, 0);
-		each_file(&l, CRIO_DIR, "*", look_at_crio, 0);
+		look_at_crio(&l, CRIO_FILE);
+		each_file(&l, CRIO_DIR, "*", look_at_crio);
 	}
 }
