@@ -302,6 +302,16 @@ class Probes(unittest.TestCase):
         self.assertEqual(answer.count("HTTP/1.1"), 1)
         self.assertIn("ok\n", answer)
 
+    def test_no_end_behind_request(self):
+        """A client that sends without end is cut off, and has its answer until then."""
+        s = socket.create_connection(("127.0.0.1", self.agent.port), timeout=20)
+        with s:
+            s.sendall(b"GET /healthz HTTP/1.1\r\n\r\n")
+            self.assertIn(b" 200 OK", s.recv(4096))
+            with self.assertRaises(OSError):
+                for _ in range(1024):
+                    s.sendall(b"x" * 65536)
+
     def test_byte_by_byte(self):
         with self.connect() as s:
             for byte in b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n":

@@ -14,7 +14,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define SWEEP_MS 1000
+#define SWEEP_MS  1000
+/* What a client may send behind its request. */
+#define DRAIN_MAX 65536
 
 static void close_file(int *fd)
 {
@@ -246,12 +248,15 @@ static void read_in(struct http_connection *c)
 	begin_answer(c);
 }
 
-/* Reads what a client sends behind its request, until it closes. */
+/* Reads what a client sends behind its request, until it closes. One that sends without end
+ * would have all of the processor. */
 static void drain(struct http_connection *c)
 {
 	ssize_t n = recv(c->source.fd, c->in, sizeof(c->in), 0);
 
-	if (n == 0 || (n < 0 && errno != EAGAIN))
+	if (n > 0)
+		c->drained += (size_t)n;
+	if (n == 0 || (n < 0 && errno != EAGAIN) || c->drained > DRAIN_MAX)
 		close_connection(c);
 }
 
@@ -311,7 +316,7 @@ static void listener_ready(void *arg, uint32_t events)
 	c->since_ms = clock_ms();
 	c->is_answered = false;
 	c->waiting = (struct http_request){0};
-	c->in_len = c->out_len = c->out_done = 0;
+	c->in_len = c->out_len = c->out_done = c->drained = 0;
 	c->file_size = c->file_done = 0;
 	c->source = (struct source){fd, connection_ready, c};
 	if (loop_add(http->loop, &c->source, EPOLLIN) < 0)

@@ -42,6 +42,7 @@ struct http_connection {
 	struct http *http;
 	uint64_t since_ms;
 	bool is_answered;
+	size_t drained;              /* bytes that came behind the request */
 	struct http_request waiting; /* its path is NULL if none waits */
 	char in[HTTP_REQUEST_MAX];
 	size_t in_len;
