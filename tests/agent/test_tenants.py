@@ -131,6 +131,17 @@ class Tenants(Case):
         path.write_text(whole)
         self.until("a", (2000000, 0), timeout=5)
 
+    def test_events_on_a_terminal(self):
+        """What a value does to a terminal is escaped, and so is half a character."""
+        self.start_beside_limited_pod()
+        for value in ("\x1b[2J\n5M", "\x9b2J", "\u202egnp", "x" * 63 + "\u00e4" * 200):
+            count = len(self.api.events)
+            self.api.put("a", {IN: value})
+            wait_until(lambda: len(self.api.events) > count, self.agent.log)
+            message = self.api.events[-1][1]["message"]
+            self.assertTrue(message.isascii() and message.isprintable(), message)
+            self.assertIn(f"annotation {IN}: '", message)
+
     def test_many_bad_values(self):
         """Events are bounded for each pod, so that others' are sent; the log has all."""
         self.pod()

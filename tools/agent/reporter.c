@@ -2,9 +2,11 @@
 #include "reporter.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "../../src/util/escape.h"
 #include "../common/json.h"
 #include "../common/text.h"
 #include "podevent.h"
@@ -45,6 +47,22 @@ static void add_time(cJSON *event)
 	cJSON_AddNumberToObject(event, "count", 1);
 }
 
+/* kubectl writes a message to a terminal as it is: values in it are a tenant's. */
+static void add_message(cJSON *event, const char *message)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&text, &len);
+
+	if (!out)
+		return;
+	for (; *message; message++)
+		(void)fputs(escape_byte(*message).text, out);
+	if (fclose(out) == 0)
+		cJSON_AddStringToObject(event, "message", text);
+	free(text);
+}
+
 static char *make_body(const struct reporter *r, const struct edit *edit,
 		       const char *message)
 {
@@ -59,7 +77,7 @@ static char *make_body(const struct reporter *r, const struct edit *edit,
 	add_object(event, edit);
 	cJSON_AddStringToObject(event, "type", "Warning");
 	cJSON_AddStringToObject(event, "reason", REASON);
-	cJSON_AddStringToObject(event, "message", message);
+	add_message(event, message);
 	source = cJSON_AddObjectToObject(event, "source");
 	cJSON_AddStringToObject(source, "component", NAME);
 	cJSON_AddStringToObject(source, "host", r->node);
