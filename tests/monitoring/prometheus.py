@@ -188,7 +188,7 @@ def check_node(r, node):
     for name in ("check", "before", "newer"):
         node.pod(name, "1M", "1M")
     node.pod("bare", None, None)
-    with Agent("--root", node.root, "--bpffs", BPFFS, "--period", "1s", "--runtime-version",
+    with Agent("--root", node.root, "--bpffs", BPFFS, "--period", "10s", "--runtime-version",
                "containerd://1.6.20", "--plugin", os.environ["NATRA_CNI"]) as agent:
         agent.wait_ready()
         # Before Prometheus begins, because losses at the limit are an alert.
