@@ -5,7 +5,8 @@
 A client opens connections on a clock, whatever becomes of the earlier ones, so that the
 mice out of the pod are multiples of the 10M cap. An elephant runs beside them in each
 direction. If there is room for all mice, as many go to a second pod at the same time,
-which has neither a limit nor elephants; theirs may not take much longer.
+which has neither a limit nor elephants; theirs may not take much longer. The cap also holds
+for greedy streams of which each stays small, and for one client that fetches file after file.
 """
 import os
 import sys
@@ -20,6 +21,32 @@ from script import LIMITER, MODE, QUICK, option, run_script
 
 CAP = "10M"
 SHARE = 0.8                     # natra's default fast-pass share
+STREAMS_CAP = "100M"
+FILE = 100000                   # bytes, under 0.1 s of the cap
+FILES_PORT = 5900
+SERVER = f"""
+import socket, sys
+server = socket.create_server(("", {FILES_PORT}), backlog=512)
+while True:
+    c, _ = server.accept()
+    try:
+        c.recv(1)
+        c.sendall(bytes(int(sys.argv[1])))
+    except OSError:
+        pass
+    c.close()
+"""
+CLIENT = f"""
+import socket, sys
+while True:
+    try:
+        with socket.create_connection((sys.argv[1], {FILES_PORT}), 3) as s:
+            s.sendall(b"G")
+            while s.recv(65536):
+                pass
+    except OSError:
+        pass
+"""
 
 
 def request_size(r):
@@ -101,9 +128,43 @@ def offered(r, rep, a, m, rps, lim):
         judge_latency(rep, f"{m:g} x cap", got, got["other"])
 
 
+def streams(r, rep, a, n, lim):
+    """Streams are small flows where they are many: each has less than makes it heavy."""
+    lim.attach(None, STREAMS_CAP)
+    sums = {5601 + i // 100: min(100, n - i) for i in range(0, n, 100)}
+    procs = [r.stream_server(r.client, port) for port in sums]
+    procs += [r.stream_client(r.pod, r.client, port, flows) for port, flows in sums.items()]
+    r.wait_flow(r.out_of())
+    time.sleep(2 * a.settle)
+    rate = wire_rates([r.out_of()], a.seconds)[0]
+    r.stop(procs)
+    lim.detach()
+    rep.most(f"{n} greedy streams: sum out", rate / 1e6, 1.05 * bits(STREAMS_CAP) / 1e6,
+             " Mbit/s")
+    rep.least(f"{n} greedy streams: sum out", rate / 1e6, 0.9 * bits(STREAMS_CAP) / 1e6,
+              " Mbit/s")
+
+
+def files(r, rep, a, lim):
+    """One client fetches file after file, each on a new connection and a small flow."""
+    server = r.pod.popen(sys.executable, "-c", SERVER, str(FILE))
+    r.wait_port(r.pod, FILES_PORT)
+    lim.attach(None, CAP)
+    client = r.client.popen(sys.executable, "-c", CLIENT, r.pod.ip)
+    r.wait_flow(r.out_of())
+    time.sleep(2 * a.settle)
+    rate = wire_rates([r.out_of()], a.seconds)[0]
+    r.stop([client, server])
+    lim.detach()
+    rep.most("one client, file after file: sum out", rate / 1e6, 1.1 * bits(CAP) / 1e6,
+             " Mbit/s")
+    rep.least("one client, file after file: sum out", rate / 1e6, 0.5 * bits(CAP) / 1e6,
+              " Mbit/s")
+
+
 def main(rep, a):
     if a.quick:
-        a.seconds, a.settle, a.multiples = 3, 1.5, "0.5"
+        a.seconds, a.settle, a.multiples, a.streams = 3, 1.5, "0.5", "100"
     cap = bits(CAP)
     with Rig(lanes=2) as r:
         for pod in r.pods:
@@ -117,10 +178,14 @@ def main(rep, a):
         for m in map(float, a.multiples.split(",")):
             rep.measure(f"{m:g} x cap", offered, r, rep, a, m,
                         m * cap / 8 / size, lim)
+        for n in map(int, a.streams.split(",")):
+            rep.measure(f"{n} streams", streams, r, rep, a, n, lim)
+        rep.measure("files", files, r, rep, a, lim)
 
 
 if __name__ == "__main__":
     run_script(main, MODE, QUICK, LIMITER,
         option("--multiples", default="0.2,0.5,1,5"),
+        option("--streams", default="10,100,1000"),
         option("--seconds", type=float, default=6),
         option("--settle", type=float, default=2))
