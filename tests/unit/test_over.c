@@ -82,7 +82,8 @@ static void a_burst_is_not_told(void **state)
 	(void)state;
 	(void)window_with(0);
 	for (int i = 0; i < 20; i++) {
-		assert_int_equal(window_with(250), 0);
+		assert_int_equal(window_with(200), 0);
+		assert_int_equal(window_with(180), 0);
 		assert_int_equal(told_of(20, 3), 0);
 	}
 	assert_int_equal(over.over_ns, 0);
