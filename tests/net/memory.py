@@ -29,8 +29,8 @@ LIMIT_KIB = 124
 KINDS = ("SUnreclaim", "VmallocUsed", "Percpu")
 # This only catches a gross growth: the sum was 150 when this was written, and other
 # users of memory move it, too.
-ALL_LIMIT_KIB = 192
-CHARGED_LIMIT_KIB = 150
+ALL_LIMIT_KIB = 240
+CHARGED_LIMIT_KIB = 160
 
 
 class Cgroup:
