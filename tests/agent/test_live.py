@@ -167,7 +167,7 @@ class Edits(Case):
             self.agent.wait(f"'{bad}'")
         wait_until(lambda: len(self.api.events) == 2, self.agent.log)
         self.assertIn("'fast'", self.api.events[0][1]["message"])
-        self.assertEqual(self.agent.count("Events wait: the API server answers 503"), 1)
+        self.assertEqual(self.agent.count("Events wait: namespace shop: the API server answers 503"), 1)
 
     def test_library_refuses(self):
         self.start_beside_limited_pod()

@@ -3,6 +3,7 @@
 """What the pods of one tenant ask for does not keep natra-agent from those of another."""
 import os
 import sys
+import threading
 import time
 import unittest
 
@@ -244,6 +245,47 @@ class Tenants(Case):
         wait_until(lambda: self.events_of("b"), self.agent.log)
         time.sleep(0.5)
         self.assertEqual(len(self.api.events), 61)
+
+    def refuse(self, namespace):
+        """Let the server refuse this namespace's Events, as a quota does."""
+        post = self.api.post
+
+        def limited(h):
+            if f"/namespaces/{namespace}/" not in h.path:
+                return post(h)
+            h.rfile.read(int(h.headers["Content-Length"]))
+            return self.api.answer(h, 429)
+        self.api.post = limited
+
+    def test_events_of_others_are_sent(self):
+        """Those of a namespace that the server does not take hold up no others."""
+        self.refuse("tenant")
+        self.start()
+        for n in range(3):
+            self.bad(f"t{n}", "tenant")
+        self.agent.wait("Events wait: namespace tenant: the API server answers 429")
+        self.bad("b", "shop")
+        wait_until(lambda: self.events_of("b"), self.agent.log, timeout=5)
+        self.assertEqual(self.agent.count("Events wait"), 1)
+
+    def test_events_are_lost(self):
+        """What does not fit into the queue is counted; the namespace with the most loses it."""
+        answer = threading.Event()
+        post = self.api.post
+        self.api.post = lambda h: answer.wait(8) and post(h)
+        self.start()
+        self.bad("a", "first")
+        for n in range(16):
+            self.bad(f"t{n}", "tenant")
+        for n in range(60):
+            self.bad(f"s{n}", f"space-{n}")
+        self.agent.wait("bad-s59'")
+        self.agent.wait("Events are lost, since 64 wait; the first is of namespace tenant")
+        answer.set()
+        wait_until(lambda: all(self.events_of(f"s{n}") for n in range(60)), self.agent.log)
+        wait_until(lambda: len(self.api.events) == 65, self.agent.log)
+        self.assertIn("natra_lost_events_total 12\n", self.agent.get("/metrics")[1])
+        self.assertEqual(self.agent.count("Events are lost"), 1)
 
     def bad(self, name, namespace):
         """A pod with a wrong value, of another namespace than the other pods."""

@@ -90,6 +90,7 @@ int live_open(struct live **ret, const struct live_options *options,
 	live->edits.arg = live;
 	live->reporter.api = &live->api;
 	live->reporter.log = jobs->log;
+	live->reporter.health = health;
 	live->reporter.node = options->node;
 	live->feed = (struct podfeed){health, seen, unreadable, live};
 	live->watch.api = &live->api;

@@ -87,36 +87,138 @@ static char *make_body(const struct reporter *r, const struct edit *edit,
 	return cJSON_PrintUnformatted(event);
 }
 
-static void remove_first(struct reporter *r)
+static void event_free(struct reporter_event *event)
 {
-	free(r->queue[r->first].path);
-	free(r->queue[r->first].body);
-	r->first = (r->first + 1) % REPORTER_QUEUE_MAX;
-	r->len--;
+	free(event->space);
+	free(event->path);
+	free(event->body);
+	*event = (struct reporter_event){0};
 }
 
-/* Says once what is wrong while it lasts, and waits. */
+static struct reporter_event take(struct reporter *r, size_t i)
+{
+	struct reporter_event event = r->queue[i];
+
+	r->len--;
+	memmove(&r->queue[i], &r->queue[i + 1],
+		(r->len - i) * sizeof(r->queue[0]));
+	return event;
+}
+
+static size_t count_of(const struct reporter *r, const char *space)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < r->len; i++)
+		count += strcmp(r->queue[i].space, space) == 0;
+	return count;
+}
+
+/* Drops the oldest Event of the namespace that has the most. */
+static void drop_one(struct reporter *r)
+{
+	struct reporter_event event;
+	size_t most = 0, oldest = 0;
+
+	for (size_t i = 0; i < r->len; i++) {
+		size_t count = count_of(r, r->queue[i].space);
+
+		if (count > most) {
+			most = count;
+			oldest = i;
+		}
+	}
+	event = take(r, oldest);
+	if (!r->is_full)
+		log_write(r->log, NATRA_LOG_WARN,
+			  "Events are lost, since %d wait; the first is of"
+			  " namespace %s",
+			  REPORTER_QUEUE_MAX, event.space);
+	r->is_full = true;
+	r->health->lost_events++;
+	event_free(&event);
+}
+
+/* Puts an Event at a place in the queue, and takes it over. */
+static void put(struct reporter *r, size_t i,
+		const struct reporter_event *event)
+{
+	if (r->len == REPORTER_QUEUE_MAX)
+		drop_one(r);
+	if (i > r->len)
+		i = r->len;
+	memmove(&r->queue[i + 1], &r->queue[i],
+		(r->len - i) * sizeof(r->queue[0]));
+	r->queue[i] = *event;
+	r->len++;
+}
+
+/* All Events of a namespace wait together. */
+static void set_wait(struct reporter *r, const char *space, uint64_t due_ms,
+		     struct backoff backoff)
+{
+	for (size_t i = 0; i < r->len; i++) {
+		if (strcmp(r->queue[i].space, space) != 0)
+			continue;
+		r->queue[i].due_ms = due_ms;
+		r->queue[i].backoff = backoff;
+	}
+}
+
+static void wait_for_next(struct reporter *r)
+{
+	const uint64_t now_ms = clock_ms();
+	uint64_t due_ms = UINT64_MAX;
+
+	for (size_t i = 0; i < r->len; i++) {
+		if (r->queue[i].due_ms < due_ms)
+			due_ms = r->queue[i].due_ms;
+	}
+	if (r->len)
+		timer_set(&r->soon, due_ms > now_ms ? due_ms - now_ms : 0);
+}
+
+/* Says once what is wrong with a namespace's Events while it lasts, and lets them wait. */
 static void put_off(struct reporter *r, const char *why)
 {
-	if (!r->backoff.bound_ms)
-		log_write(r->log, NATRA_LOG_WARN, "Events wait: %s", why);
-	timer_set(&r->soon, backoff_next_ms(&r->backoff, 0));
+	struct reporter_event *event = &r->sending;
+
+	if (!event->backoff.bound_ms)
+		log_write(r->log, NATRA_LOG_WARN,
+			  "Events wait: namespace %s: %s", event->space, why);
+	event->due_ms = clock_ms() + backoff_next_ms(&event->backoff, 0);
+	set_wait(r, event->space, event->due_ms, event->backoff);
+	put(r, 0, event);
+	*event = (struct reporter_event){0};
+	wait_for_next(r);
 }
 
-static void send_first(void *arg)
+/* Sends the first Event whose namespace does not wait. */
+static void send_next(void *arg)
 {
 	struct reporter *r = arg;
+	const uint64_t now_ms = clock_ms();
+	size_t i = 0;
 	int error;
 
-	if (!r->len || r->request.easy)
+	if (r->request.easy)
 		return;
-	error = api_start(r->api, &r->request, r->queue[r->first].path,
-			  r->queue[r->first].body, TIME_MAX_MS);
+	while (i < r->len && r->queue[i].due_ms > now_ms)
+		i++;
+	if (i == r->len) {
+		wait_for_next(r);
+		return;
+	}
+	r->sending = take(r, i);
+	r->is_full &= r->len >= REPORTER_QUEUE_MAX / 2;
+	error = api_start(r->api, &r->request, r->sending.path, r->sending.body,
+			  TIME_MAX_MS);
 	if (error < 0)
 		put_off(r, strerror(-error));
 }
 
-/* A server that is away or busy, or a token that has expired, gets the Event again later. */
+/* A server that is away or busy, or a token that has expired, gets the Event again later. What a
+ * quota or a webhook of one namespace refuses does not hold up those of others. */
 static void done(void *arg, long status, const char *error)
 {
 	struct reporter *r = arg;
@@ -130,16 +232,16 @@ static void done(void *arg, long status, const char *error)
 	if (status != 201)
 		log_write(r->log, NATRA_LOG_WARN, "an Event is not taken: %s",
 			  why);
-	backoff_reset(&r->backoff);
-	remove_first(r);
-	send_first(r);
+	set_wait(r, r->sending.space, 0, (struct backoff){0});
+	event_free(&r->sending);
+	send_next(r);
 }
 
 int reporter_open(struct reporter *r)
 {
 	r->request.done = done;
 	r->request.arg = r;
-	return timer_open(&r->soon, r->api->loop, send_first, r);
+	return timer_open(&r->soon, r->api->loop, send_next, r);
 }
 
 /* Returns whether the Event may be sent now, and notes it. */
@@ -172,21 +274,27 @@ static bool take_budget(struct reporter *r, const struct edit *edit)
 void reporter_add(struct reporter *r, const struct edit *edit,
 		  const char *message)
 {
-	size_t last = (r->first + r->len) % REPORTER_QUEUE_MAX;
+	struct reporter_event event = {0};
 
 	/* A namespace from the API server is a DNS label; this goes into a
 	 * URL. */
 	if (edit->namespace[strspn(edit->namespace,
 				   "abcdefghijklmnopqrstuvwxyz0123456789-")] ||
-	    r->len == REPORTER_QUEUE_MAX || !take_budget(r, edit))
+	    !take_budget(r, edit))
 		return;
-	r->queue[last].path =
+	for (size_t i = 0; i < r->len; i++) {
+		if (strcmp(r->queue[i].space, edit->namespace) == 0) {
+			event.due_ms = r->queue[i].due_ms;
+			event.backoff = r->queue[i].backoff;
+		}
+	}
+	event.space = text_copy(edit->namespace);
+	event.path =
 		text_format("/api/v1/namespaces/%s/events", edit->namespace);
-	r->queue[last].body = make_body(r, edit, message);
-	r->len++;
+	event.body = make_body(r, edit, message);
+	put(r, r->len, &event);
 	/* The caller may be inside of libcurl, which starts no request there. */
-	if (!r->soon.is_set)
-		timer_set(&r->soon, 0);
+	wait_for_next(r);
 }
 
 void reporter_close(struct reporter *r)
@@ -195,6 +303,7 @@ void reporter_close(struct reporter *r)
 		return;
 	timer_close(&r->soon, r->api->loop);
 	api_cancel(r->api, &r->request);
+	event_free(&r->sending);
 	while (r->len)
-		remove_first(r);
+		event_free(&r->queue[--r->len]);
 }

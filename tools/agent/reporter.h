@@ -7,6 +7,7 @@
 #include "api.h"
 #include "backoff.h"
 #include "edits_job.h"
+#include "health.h"
 
 #define REPORTER_QUEUE_MAX 64
 /* More than a kubelet's pods, each of which may be the first of its namespace. */
@@ -18,19 +19,26 @@ struct reporter_sent {
 	uint64_t at_ms;      /* 0: there is none */
 };
 
+/* An Event that waits. */
+struct reporter_event {
+	char *space, *path, *body;
+	/* Those of a namespace have the same. */
+	uint64_t due_ms;
+	struct backoff backoff;
+};
+
 struct reporter {
 	struct api *api;
 	struct log *log;
+	struct health *health;
 	const char *node;
 	struct api_request request;
 	struct timer soon;
-	struct backoff backoff;
 	struct reporter_sent sent[REPORTER_SENT_MAX];
-	/* A ring of what waits. */
-	struct {
-		char *path, *body;
-	} queue[REPORTER_QUEUE_MAX];
-	size_t first, len;
+	struct reporter_event sending; /* its space is NULL: none */
+	struct reporter_event queue[REPORTER_QUEUE_MAX]; /* the oldest first */
+	size_t len;
+	bool is_full; /* Events were lost, and the queue is still long */
 };
 
 /* The members api to node are set by the caller. Returns 0 or -errno. */

@@ -204,6 +204,10 @@ static void write_agent(struct exposition *e, const struct scrape *scrape)
 		"Edits of pods' annotations that were wrong, not allowed, or not"
 		" possible, since the agent started."};
 
+	static const struct metric lost = {
+		"natra_lost_events", METRIC_COUNTER, NULL,
+		"Events about pods that were dropped before they were sent, since"
+		" the agent started."};
 	static const struct metric events = {
 		"natra_unreadable_events", METRIC_COUNTER, NULL,
 		"Events of the API server's watch that could not be read."};
@@ -226,8 +230,10 @@ static void write_agent(struct exposition *e, const struct scrape *scrape)
 		write_installer(e, scrape);
 	if (health->parts[PART_PODS].is_on)
 		write_one(e, &failed, no_labels, health->failed_pods);
-	if (health->parts[PART_API].is_on)
+	if (health->parts[PART_API].is_on) {
 		write_one(e, &events, no_labels, health->unreadable_events);
+		write_one(e, &lost, no_labels, health->lost_events);
+	}
 	if (health->parts[PART_PODS].is_on) {
 		write_one(e, &results, no_labels, health->unreadable_results);
 		write_one(e, &unnamed, no_labels, health->unnamed_interfaces);
