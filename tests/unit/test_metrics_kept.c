@@ -180,6 +180,82 @@ static void a_younger_pod_counts_from_0(void **state)
 	}
 }
 
+/* Returns what a scrape at this time, which finds a pod of a namespace or none, leaves of the
+ * namespace "old" and of how many others. */
+static bool keeps_old(struct kept **kept, size_t *len, uint64_t now_s,
+		      const char *namespace, size_t *ret_others)
+{
+	struct pod_metrics pod = counting("x", 1);
+	struct node_metrics node = {
+		.list = &pod,
+		.len = namespace ? 1 : 0,
+		.began_ns = now_s * NS_PER_S,
+		.last_began_ns = now_s * NS_PER_S - 1,
+	};
+	struct kept *last = *kept;
+	bool found = false;
+
+	if (namespace)
+		(void)snprintf(pod.namespace, sizeof(pod.namespace), "%s",
+			       namespace);
+	*kept = kept_update(&node, last, *len, len);
+	free(last);
+	*ret_others = 0;
+	for (size_t i = 0; i < *len; i++) {
+		bool is_old = strcmp((*kept)[i].namespace, "old") == 0;
+
+		if ((*kept)[i].id[0])
+			continue;
+		found |= is_old;
+		*ret_others += !is_old;
+	}
+	return found;
+}
+
+static struct kept *sums_named(size_t len)
+{
+	struct kept *list = calloc(len, sizeof(*list));
+
+	for (size_t i = 0; i < len; i++) {
+		(void)snprintf(list[i].namespace, sizeof(list[i].namespace),
+			       i ? "ci-%zu" : "old", i);
+		list[i].seen_ns = 100 * NS_PER_S;
+	}
+	return list;
+}
+
+static void sums_without_pods_go(void **state)
+{
+	struct kept *kept = sums_named(2);
+	size_t len = 2, others;
+
+	(void)state;
+	/* It has pods, and then none for a day. */
+	assert_true(keeps_old(&kept, &len, 1000, "old", &others));
+	assert_int_equal(others, 1);
+	assert_true(keeps_old(&kept, &len, 1000 + 86390, NULL, &others));
+	for (int i = 0; i < KEPT_MISSES_MAX; i++)
+		(void)keeps_old(&kept, &len, 1000 + 86391, NULL, &others);
+	assert_int_equal(others, 0);
+	assert_true(keeps_old(&kept, &len, 2 * 86400, NULL, &others));
+	assert_false(keeps_old(&kept, &len, 3 * 86400, NULL, &others));
+	free(kept);
+}
+
+static void sums_are_bounded(void **state)
+{
+	const size_t many = 5000;
+	struct kept *kept = sums_named(many);
+	size_t len = many, others;
+
+	(void)state;
+	/* The one that has pods is the oldest, and stays. */
+	assert_true(keeps_old(&kept, &len, 200, "old", &others));
+	assert_int_equal(others, KEPT_IDLE_MAX);
+	assert_string_equal(kept[others].namespace, "ci-4999");
+	free(kept);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -188,6 +264,8 @@ int main(void)
 		cmocka_unit_test(pods_after_the_first_scrape_count_from_0),
 		cmocka_unit_test(an_older_pod_that_was_not_read_begins_at_0),
 		cmocka_unit_test(a_younger_pod_counts_from_0),
+		cmocka_unit_test(sums_without_pods_go),
+		cmocka_unit_test(sums_are_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,20 +44,91 @@ static bool has_gone_on(const struct pod_metrics *pod, const struct kept *kept)
 	       has_grown(&kept->stats.backstop, &pod->stats.backstop);
 }
 
-/* Returns the sum of a namespace, which is made if there is none. There is room. */
-static struct kept *sum_of(struct kept *list, size_t *len,
-			   const char *namespace)
-{
-	struct kept *sum = list;
+/* The sums at the beginning of a list, by the names of their namespaces, of which a node of short
+ * jobs has seen thousands. */
+struct sums {
+	struct kept *list;
+	size_t len;
+	uint32_t *places; /* one more than the index; 0: free */
+	size_t mask;
+};
 
-	while (sum < list + *len && strcmp(sum->namespace, namespace) != 0)
-		sum++;
-	if (sum == list + *len) {
-		*sum = (struct kept){0};
-		memcpy(sum->namespace, namespace, sizeof(sum->namespace));
-		++*len;
+/* Returns a list with room for the pods and for what was kept of others. */
+static struct sums make_sums(const struct node_metrics *node, size_t len)
+{
+	/* Each pod has a place and at most one sum. */
+	const size_t room = len + 2 * node->len;
+	struct sums sums = {.mask = 15};
+
+	while (sums.mask < 2 * room)
+		sums.mask = 2 * sums.mask + 1;
+	sums.list = memory_new(room * sizeof(*sums.list));
+	sums.places = memory_new((sums.mask + 1) * sizeof(*sums.places));
+	return sums;
+}
+
+/* Returns the place of a namespace, or the free one where it belongs. */
+static uint32_t *place_of(const struct sums *sums, const char *namespace)
+{
+	uint64_t hash = 0xcbf29ce484222325ULL; /* FNV-1a */
+	size_t at;
+
+	for (const char *c = namespace; *c; c++)
+		hash = (hash ^ (unsigned char)*c) * 0x100000001b3ULL;
+	at = hash & sums->mask;
+	while (sums->places[at] &&
+	       strcmp(sums->list[sums->places[at] - 1].namespace, namespace) !=
+		       0)
+		at = (at + 1) & sums->mask;
+	return &sums->places[at];
+}
+
+/* Returns the sum of a namespace, which is made if there is none. There is room. */
+static struct kept *sum_of(struct sums *sums, const char *namespace)
+{
+	uint32_t *place = place_of(sums, namespace);
+
+	if (!*place) {
+		memcpy(sums->list[sums->len].namespace, namespace,
+		       sizeof(sums->list->namespace));
+		*place = (uint32_t)++sums->len;
 	}
-	return sum;
+	return &sums->list[*place - 1];
+}
+
+/* Notes that the namespace, which may have a sum, has pods. */
+static void touch(const struct sums *sums, const char *namespace,
+		  uint64_t now_ns)
+{
+	const uint32_t *place = place_of(sums, namespace);
+
+	if (!*place)
+		return;
+	sums->list[*place - 1].misses = 0;
+	sums->list[*place - 1].seen_ns = now_ns;
+}
+
+/* Takes the sums of namespaces without pods out that are too old, or too many, of which those
+ * that were made first go. */
+static void drop_idle(struct sums *sums, uint64_t now_ns)
+{
+	size_t len = 0, idle = 0;
+
+	for (size_t i = 0; i < sums->len; i++)
+		idle += sums->list[i].misses > 0;
+	for (size_t i = 0; i < sums->len; i++) {
+		const struct kept *sum = &sums->list[i];
+
+		if (sum->misses && (idle > KEPT_IDLE_MAX ||
+				    now_ns - sum->seen_ns > KEPT_IDLE_NS)) {
+			idle--;
+			continue;
+		}
+		if (len < i)
+			sums->list[len] = *sum;
+		len++;
+	}
+	sums->len = len;
 }
 
 static struct kept kept_of(const struct pod_metrics *pod)
@@ -67,13 +138,6 @@ static struct kept kept_of(const struct pod_metrics *pod)
 	memcpy(kept.id, pod->info.id, sizeof(kept.id));
 	memcpy(kept.namespace, pod->namespace, sizeof(kept.namespace));
 	return kept;
-}
-
-/* Returns a list with room for the pods and for what was kept of others. */
-static struct kept *make_list(const struct node_metrics *node, size_t len)
-{
-	/* Each pod has a place and at most one sum. */
-	return memory_new((len + 2 * node->len) * sizeof(struct kept));
 }
 
 /* Everything in the list so far is gone, or was missed. The pods come behind it. */
@@ -89,20 +153,21 @@ static void add_pods(struct node_metrics *node, struct kept *list, size_t *len)
 
 struct kept *kept_begin(struct node_metrics *node, size_t *ret_len)
 {
-	struct kept *list = make_list(node, 0);
-	size_t len = 0;
+	struct sums sums = make_sums(node, 0);
 
 	for (size_t i = 0; i < node->len; i++) {
 		const struct pod_metrics *pod = &node->list[i];
 
 		if (pod->has_stats)
 			subtract_all_stats(
-				&sum_of(list, &len, pod->namespace)->stats,
+				&sum_of(&sums, pod->namespace)->stats,
 				&pod->stats);
+		touch(&sums, pod->namespace, node->began_ns);
 	}
-	add_pods(node, list, &len);
-	*ret_len = len;
-	return list;
+	free(sums.places);
+	add_pods(node, sums.list, &sums.len);
+	*ret_len = sums.len;
+	return sums.list;
 }
 
 /* A pod that could not be read this time is missed. One whose counters began again is
@@ -163,35 +228,57 @@ static bool was_unreadable(const struct node_metrics *node,
 	       is_older(node, pod);
 }
 
-struct kept *kept_update(struct node_metrics *node, const struct kept *last,
-			 size_t len, size_t *ret_len)
+/* Leaves the sums of those that are gone. */
+static struct sums sum_up(const struct node_metrics *node,
+			  const struct kept *last, size_t len)
 {
-	struct kept *list = make_list(node, len);
-	size_t list_len = 0;
+	struct sums sums = make_sums(node, len);
 
-	/* The sums come first, so that sum_of() sees nothing else. */
 	for (size_t i = 0; i < len; i++) {
-		if (is_gone(node, &last[i]))
-			add_all_stats(
-				&sum_of(list, &list_len, last[i].namespace)
-					 ->stats,
-				&last[i].stats);
+		struct kept *sum;
+
+		if (!is_gone(node, &last[i]))
+			continue;
+		sum = sum_of(&sums, last[i].namespace);
+		add_all_stats(&sum->stats, &last[i].stats);
+		if (last[i].id[0]) {
+			sum->seen_ns = node->began_ns;
+		} else {
+			sum->misses = last[i].misses + 1;
+			sum->seen_ns = last[i].seen_ns;
+		}
 	}
 	for (size_t i = 0; i < node->len; i++) {
 		const struct pod_metrics *pod = &node->list[i];
 
 		if (was_unreadable(node, pod, last, len))
 			subtract_all_stats(
-				&sum_of(list, &list_len, pod->namespace)->stats,
+				&sum_of(&sums, pod->namespace)->stats,
 				&pod->stats);
+		touch(&sums, pod->namespace, node->began_ns);
 	}
+	for (size_t i = 0; i < len; i++) {
+		if (last[i].id[0])
+			touch(&sums, last[i].namespace, node->began_ns);
+	}
+	free(sums.places);
+	drop_idle(&sums, node->began_ns);
+	return sums;
+}
+
+struct kept *kept_update(struct node_metrics *node, const struct kept *last,
+			 size_t len, size_t *ret_len)
+{
+	struct sums sums = sum_up(node, last, len);
+
+	/* The pods come behind the sums. */
 	for (size_t i = 0; i < len; i++) {
 		if (!is_missed(node, &last[i]))
 			continue;
-		list[list_len] = last[i];
-		list[list_len++].misses++;
+		sums.list[sums.len] = last[i];
+		sums.list[sums.len++].misses++;
 	}
-	add_pods(node, list, &list_len);
-	*ret_len = list_len;
-	return list;
+	add_pods(node, sums.list, &sums.len);
+	*ret_len = sums.len;
+	return sums.list;
 }
