@@ -179,7 +179,7 @@ static int note_element(struct installer *in, bool *ret_is_new)
 			? -errno
 			: dir_read_fd(in->element_fd, &text);
 
-	if (r < 0) {
+	if (r < 0 || !text) {
 		free(text);
 		return r;
 	}
