@@ -248,15 +248,20 @@ static void read_in(struct http_connection *c)
 	begin_answer(c);
 }
 
-/* Reads what a client sends behind its request, until it closes. One that sends without end
- * would have all of the processor. */
+/* Reads what a client sends behind its request, until it closes. One that sends without end would
+ * have all of the processor: it is left to wait for the sweep, since closed at once it would come
+ * again at once. */
 static void drain(struct http_connection *c)
 {
+	const bool is_left = c->drained > DRAIN_MAX;
 	ssize_t n = recv(c->source.fd, c->in, sizeof(c->in), 0);
 
 	if (n > 0)
 		c->drained += (size_t)n;
-	if (n == 0 || (n < 0 && errno != EAGAIN) || c->drained > DRAIN_MAX)
+	if (is_left || n == 0 || (n < 0 && errno != EAGAIN))
+		close_connection(c);
+	else if (c->drained > DRAIN_MAX &&
+		 loop_change(c->http->loop, &c->source, 0) < 0)
 		close_connection(c);
 }
 
