@@ -42,19 +42,19 @@ FRAMES = {
 
 
 class Gate:
-    """Drops linear packets, in front of natra's filter on a hook."""
+    """Drops linear packets, in front of natra's filter where an interface sends."""
 
-    def __init__(self, pod, hook):
-        self.where = (pod, "dev", "eth0", hook, "prio", "1")
-        self.pin = f"{BPFFS}/drop_linear_{hook}"
+    def __init__(self, ns, dev):
+        self.where = (ns, "dev", dev, "egress", "prio", "1")
+        self.pin = f"{BPFFS}/drop_linear_{dev}"
         prog = bpfsys.load_drop_linear(IP_ENDS)
         bpfsys.pin(prog, self.pin)
         os.close(prog)
         self._tc("add", "bpf", "direct-action", "object-pinned", self.pin)
 
     def _tc(self, verb, *more):
-        pod, *where = self.where
-        pod.run("tc", "filter", verb, *where, *more)
+        ns, *where = self.where
+        ns.run("tc", "filter", verb, *where, *more)
 
     def close(self):
         self._tc("del")
@@ -72,12 +72,13 @@ def flows(lim, direction, packets):
             for f in lim.json("top", lim.id)[direction]]
 
 
-def one(rep, lim, direction, sender, name, frame):
+def one(rep, lim, direction, at, name, frame):
     small, large = frame(b"x"), frame(bytes(SIZE))
+    sender = Sender(*at)
     lim.attach("10G", "10G")
     sender.plain.send(small)
     before = flows(lim, direction, 1)
-    gate = Gate(lim.pod, direction)
+    gate = Gate(*at)
     try:
         sender.plain.send(small)        # the gate drops it
     except OSError as e:
@@ -99,10 +100,10 @@ def main(rep, _):
         # The gate is a filter, which has its place behind TCX programs. All
         # flows are heavy, so that all are listed.
         lim = Natra(r.pod, "--attach-mode", "clsact-podside", "--fast-pass", "off")
-        for direction, sender in (("ingress", Sender(r.node, r.pod.host)),
-                                  ("egress", Sender(r.pod, "eth0"))):
+        # The host side judges what comes into the pod.
+        for direction, at in (("ingress", (r.node, r.pod.host)), ("egress", (r.pod, "eth0"))):
             for name, frame in FRAMES.items():
-                one(rep, lim, direction, sender, name, frame)
+                one(rep, lim, direction, at, name, frame)
 
 
 if __name__ == "__main__":
