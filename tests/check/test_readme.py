@@ -168,7 +168,7 @@ ELSEWHERE = {
     "cargo add": "it needs the repository's address",
     "natra-sys/bindgen": "tests/rust/test.py",
     "helm ": "tests/kube/chart.py, on a node with a kubelet",
-    "kubectl natra ": "tests/cli/test_kubectl.py, where there is a kubectl",
+    "kubectl natra ": "tests/cli/test_kubectl.py",
     "kubectl ": "tests/kube, on a node with a kubelet, where there is one",
     "cd /proc/": "tests/kube/image.py: the image has these files",
 }

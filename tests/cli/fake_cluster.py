@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""An API server with two nodes, for the real kubectl: an agent on each, of which the second is
-not ready, and the pods of fake_natra.c on the first. What is executed in an agent's container
-runs here. It speaks as much as `kubectl get`, `logs`, `describe` and `exec` need."""
+"""An API server with two nodes, for the real kubectl and stub_kubectl.py: an agent on each, of
+which the second is not ready, and the pods of fake_natra.c on the first. There is another agent
+on the first, which is not ready yet, as in a rollout, and there are pods that look like agents.
+What is executed in an agent's container runs here. It speaks as much as `kubectl get`, `logs`,
+`describe` and `exec` need."""
 import base64
 import hashlib
 import http.server
@@ -17,13 +19,14 @@ PROTOCOL = "v5.channel.k8s.io"
 STDOUT, STDERR, STATUS = 1, 2, 3
 
 
-def pod(namespace, name, node, ready="True", labels=None, args=()):
+def pod(namespace, name, node, ready="True", labels=None, args=(), owner=None):
     spec = {"containers": [{"name": "agent", "image": "natra", "args": list(args)}]}
     if node:
         spec["nodeName"] = node
     return {"apiVersion": "v1", "kind": "Pod", "spec": spec,
             "metadata": {"name": name, "namespace": namespace, "labels": labels or {},
-                         "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z"},
+                         "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z",
+                         "ownerReferences": owner or []},
             "status": {"phase": "Running", "conditions": [
                 {"type": "Ready", "status": ready,
                  "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}
@@ -32,8 +35,13 @@ def pod(namespace, name, node, ready="True", labels=None, args=()):
 def agents(root):
     labels = {"app.kubernetes.io/name": "natra"}
     args = ["--platform=default", f"--root={root}", "--listen=127.0.0.1:9810"]
-    return [pod("kube-system", f"natra-agent-{n}", f"node-{n}", ready, labels, args)
-            for n, ready in ((1, "True"), (2, "False"))]
+    owner = [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "natra-agent", "uid": "d",
+              "controller": True}]
+    return [*(pod("kube-system", f"natra-agent-{n}", f"node-{max(n, 1)}", ready,
+                  labels, args, owner)
+              for n, ready in ((0, "False"), (1, "True"), (2, "False"))),
+            pod("attic", "a-tenant", "node-1", labels=labels, owner=owner),
+            pod("kube-system", "a-trial", "node-1", labels=labels)]
 
 
 class Cluster:
@@ -41,6 +49,9 @@ class Cluster:
         self.pods = [*agents(root), pod("shop", "web", "node-1"), pod("shop", "late", None)]
         self.natractl = natractl
         self.executed = []
+        self.asked = set()          # the pods whose log or objects were read, or executed in
+        self.noise = ""             # what containers print besides
+        self.refuses = False        # to list pods
         cluster = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -73,10 +84,14 @@ class Cluster:
         url = urllib.parse.urlparse(request.path)
         query = urllib.parse.parse_qs(url.query)
         parts = url.path.strip("/").split("/")
+        if len(parts) > 5 and parts[4] == "pods":
+            self.asked.add(f"{parts[3]}/{parts[5]}")
         if parts[-1] == "exec":
             self.execute(request, query["command"])
             return
-        code, body = self.find(parts, query)
+        self.send(request, *self.find(parts, query))
+
+    def send(self, request, code, body):
         text = body.encode() if isinstance(body, str) else json.dumps(body).encode()
         request.send_response(code)
         request.send_header("Content-Type",
@@ -101,17 +116,22 @@ class Cluster:
             return 200, {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": parts[3]}}
         if parts[-1] == "events":
             return 200, {"kind": "EventList", "apiVersion": "v1", "metadata": {}, "items": []}
-        if parts == ["api", "v1", "pods"]:
+        if parts[-1] == "pods":
+            if self.refuses:
+                return 403, {"kind": "Status", "apiVersion": "v1", "status": "Failure",
+                             "code": 403, "reason": "Forbidden", "message": "pods is forbidden"}
             selector = query.get("labelSelector", ["="])[0].split("=")
+            namespace = parts[3] if len(parts) > 3 else None
             return 200, {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": [
                 p for p in self.pods
-                if p["metadata"]["labels"].get(selector[0], "") == selector[1]]}
+                if p["metadata"]["labels"].get(selector[0], "") == selector[1]
+                and namespace in (None, p["metadata"]["namespace"])]}
         if parts[-1] == "log":
             if "previous" in query:
                 return 400, {"kind": "Status", "apiVersion": "v1", "status": "Failure",
                              "message": "previous terminated container not found",
-                             "code": 400}
-            return 200, f"the log of {parts[-2]}\n"
+                             "reason": "BadRequest", "code": 400}
+            return 200, f"{self.noise}the log of {parts[-2]}\n"
         for p in self.pods:
             if parts[:4] == ["api", "v1", "namespaces", p["metadata"]["namespace"]] and \
                     parts[4:] == ["pods", p["metadata"]["name"]]:
@@ -121,6 +141,13 @@ class Cluster:
 
     def execute(self, request, command):
         self.executed.append(command)
+        p = subprocess.run([self.natractl, *command[1:]], stdin=subprocess.DEVNULL,
+                           capture_output=True, timeout=30, env=os.environ)
+        noise = self.noise.encode()
+        if "Upgrade" not in request.headers:
+            self.send(request, 200, {"out": (noise + p.stdout).decode("latin-1"),
+                                     "err": (noise + p.stderr).decode(), "code": p.returncode})
+            return
         accept = hashlib.sha1((request.headers["Sec-WebSocket-Key"] + MAGIC).encode()).digest()
         request.send_response(101)
         for header in (("Upgrade", "websocket"), ("Connection", "Upgrade"),
@@ -128,15 +155,13 @@ class Cluster:
                        ("Sec-WebSocket-Protocol", PROTOCOL)):
             request.send_header(*header)
         request.end_headers()
-        p = subprocess.run([self.natractl, *command[1:]], stdin=subprocess.DEVNULL,
-                           capture_output=True, timeout=30, env=os.environ)
         status = {"metadata": {}, "status": "Success"}
         if p.returncode:
             status = {"metadata": {}, "status": "Failure", "reason": "NonZeroExitCode",
                       "message": f"command terminated with exit code {p.returncode}",
                       "details": {"causes": [{"reason": "ExitCode",
                                               "message": str(p.returncode)}]}}
-        for channel, data in ((STDOUT, p.stdout), (STDERR, p.stderr),
+        for channel, data in ((STDOUT, noise + p.stdout), (STDERR, noise + p.stderr),
                               (STATUS, json.dumps(status).encode())):
             if data:
                 self.send_frame(request, 0x82, bytes([channel]) + data)

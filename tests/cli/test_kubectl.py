@@ -1,15 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""`kubectl natra` with a real kubectl where there is one, and an API server that is made up.
+"""`kubectl natra` with a stub of kubectl, and with a real one where there is one, and an API
+server that is made up.
 NATRACTL_FAKE is natractl linked with fake_natra.c, which runs in the place of the agents'."""
 import hashlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -18,6 +21,8 @@ from fake_cluster import Cluster
 
 TOOL = Path(__file__).resolve().parents[2] / "tools/kubectl/kubectl-natra"
 KUBECTL = shutil.which("kubectl")
+STUB = Path(__file__).resolve().with_name("stub_kubectl.py")
+AGENTS = {"kube-system/natra-agent-1", "kube-system/natra-agent-2"}
 
 
 class Arguments(unittest.TestCase):
@@ -64,8 +69,9 @@ class Krew(unittest.TestCase):
             ("bin", "kubectl-natra")])
 
 
-@unittest.skipUnless(KUBECTL, "no kubectl")
-class WithKubectl(unittest.TestCase):
+class WithStub(unittest.TestCase):
+    kubectl = STUB
+
     def setUp(self):
         tmp = tempfile.TemporaryDirectory(prefix="natra-kubectl-")
         self.addCleanup(tmp.cleanup)
@@ -74,15 +80,16 @@ class WithKubectl(unittest.TestCase):
         self.cluster = Cluster(os.environ["NATRACTL_FAKE"], self.tmp / "root")
         self.addCleanup(self.cluster.close)
         (self.tmp / "config").write_text(self.cluster.kubeconfig)
-        # As kubectl finds a plugin.
+        # As kubectl finds a plugin, and that kubectl.
         (self.tmp / "kubectl-natra").symlink_to(TOOL)
+        (self.tmp / "kubectl").symlink_to(self.kubectl)
+        self.env = {**os.environ, "KUBECONFIG": str(self.tmp / "config"),
+                    "HOME": str(self.tmp), "PATH": f"{self.tmp}:{os.environ['PATH']}"}
 
     def natra(self, *words):
         return subprocess.run(
-            [KUBECTL, "natra", *words], text=True, capture_output=True, timeout=120,
-            cwd=self.tmp, stdin=subprocess.DEVNULL, env={
-                **os.environ, "KUBECONFIG": str(self.tmp / "config"), "HOME": str(self.tmp),
-                "PATH": f"{self.tmp}:{os.environ['PATH']}"})
+            [self.kubectl, "natra", *words], text=True, capture_output=True, timeout=120,
+            cwd=self.tmp, stdin=subprocess.DEVNULL, env=self.env)
 
     def must(self, *words, code=0):
         p = self.natra(*words)
@@ -103,6 +110,12 @@ class WithKubectl(unittest.TestCase):
         self.assertEqual(re.findall("^node-.:$", out, re.M), ["node-1:", "node-2:"])
         self.assertIn("shop/web", out)
         self.assertNotIn("node-1", self.must("list", "node-2"))
+        self.assertEqual(self.cluster.asked, AGENTS)
+
+    def test_namespace(self):
+        """The administrator says where the agents are."""
+        self.must("--namespace", "attic", "list")
+        self.assertEqual(self.cluster.asked, {"attic/a-tenant"})
 
     def test_pod(self):
         """A pod's commands run on its node, with its name."""
@@ -131,20 +144,55 @@ class WithKubectl(unittest.TestCase):
         for words, says in ((["stats", "web"], "'web' is not NAMESPACE/POD"),
                             (["stats", "shop/late"], "pod 'shop/late' is on no node yet"),
                             (["stats", "shop/none"], '"none" not found'),
-                            (["list", "node-3"], "node 'node-3' has no natra-agent")):
+                            (["list", "node-1", "node-3"],
+                             "node 'node-3' has no natra-agent"),
+                            (["--namespace=shop", "list"],
+                             "no pod of the DaemonSet natra-agent in namespace 'shop'")):
             with self.subTest(words=words):
                 p = self.natra(*words)
                 self.assertEqual((p.returncode, p.stdout), (1, ""))
                 self.assertIn(says, p.stderr)
-        self.cluster.pods.clear()
-        self.assertIn("app.kubernetes.io/name=natra", self.natra("list").stderr)
+        self.cluster.refuses = True
+        p = self.natra("list")
+        self.assertEqual((p.returncode, p.stdout, p.stderr.count("\n")), (1, "", 1))
+        self.assertIn("pods is forbidden", p.stderr)
+
+    def test_control_characters(self):
+        """A terminal gets none that a container prints, nor does a file."""
+        self.cluster.noise = "\x1b[2J\r\x07\u009b\u202e"
+        files = self.sysdump("node-1")
+        noisy = [self.must("list", "node-1"), self.natra("stats", "shop/web").stderr,
+                 files["node-1/log"], files["node-1/list"]]
+        for text in noisy:
+            self.assertIn("[2J", text)
+        for text in *noisy, *files.values():
+            self.assertNotRegex(text, r"[^\t\n -~]")
+
+    def test_ended(self):
+        """A signal leaves nothing of what was collected."""
+        left = self.tmp / "left"
+        left.mkdir()
+        self.env["TMPDIR"] = str(left)
+        with subprocess.Popen([self.kubectl, "natra", "sysdump"], cwd=self.tmp, env=self.env,
+                              stdin=subprocess.DEVNULL, start_new_session=True) as p:
+            while not self.cluster.executed and p.poll() is None:
+                time.sleep(0.01)
+            self.assertTrue(list(left.iterdir()))
+            os.killpg(p.pid, signal.SIGTERM)
+            self.assertEqual(p.wait(30), 1)
+        self.assertEqual(list(left.iterdir()), [])
+
+    def sysdump(self, *words):
+        """Return the text of each file by its name."""
+        with tarfile.open(self.tmp / self.must("sysdump", *words).strip()) as tar:
+            return {m.name.split("/", 1)[1]: tar.extractfile(m).read().decode()
+                    for m in tar.getmembers() if m.isfile()}
 
     def test_sysdump(self):
-        name = self.must("sysdump").strip()
-        self.assertEqual((self.tmp / name).stat().st_mode & 0o777, 0o600)
-        with tarfile.open(self.tmp / name) as tar:
-            files = {m.name.split("/", 1)[1]: tar.extractfile(m).read().decode()
-                     for m in tar.getmembers() if m.isfile()}
+        files = self.sysdump()
+        [archive] = self.tmp.glob("natra-sysdump-*")
+        self.assertEqual(archive.stat().st_mode & 0o777, 0o600)
+        self.assertEqual(self.cluster.asked, AGENTS)
         for node in "node-1", "node-2":
             for part in ("version", "probe", "list", "stats", "groups", "events", "metrics",
                          "doctor", "log", "log-before", "pod"):
@@ -152,7 +200,11 @@ class WithKubectl(unittest.TestCase):
         self.assertEqual(files["node-2/log"], "the log of natra-agent-2\n")
         self.assertIn("exit 1", files["node-1/log-before"])
         self.assertNotIn("the-secret-token", "".join(files.values()))
-        self.assertEqual(list(self.tmp.glob("natra-sysdump-*")), [self.tmp / name])
+
+
+@unittest.skipUnless(KUBECTL, "no kubectl")
+class WithKubectl(WithStub):
+    kubectl = KUBECTL
 
 
 if __name__ == "__main__":
