@@ -120,7 +120,7 @@ static __always_inline void note_flow(struct __sk_buff *skb,
 
 /*
  * Converts what the buckets owe, and the latest turn, after the limits were changed: until the
- * old latest turn no overdraft would be bounded. What is within until_ns, which is now and the
+ * old latest turn no overdraft would be bounded. What is within base_ns, which is now and the
  * longest delay that packets may have, stays: packets that fq holds already leave before the
  * next one, unless the horizon has become shorter. Then newer packets overtake them, and for
  * the rest of the old horizon both leave.
@@ -129,9 +129,8 @@ static __noinline void settle(struct natra_state *state,
 			      const struct natra_limits *limits, __u64 active,
 			      __u64 now_ns)
 {
-	const __u64 until_ns = now_ns + limits->max_delay_ns;
-	const __u64 from_ns = state->settled_ns;
 	const __u64 to_ns = natra_debt_unit(&limits->rate);
+	__u64 base_ns = now_ns + limits->max_delay_ns, from_ns;
 	__u64 *tats[] = {
 		&state->fair.tat_ns,     &state->fair.latest_ns,
 		&state->forgiven_tat_ns, &state->mice_tat_ns,
@@ -140,10 +139,17 @@ static __noinline void settle(struct natra_state *state,
 
 	if (!settles(&state->settled, active))
 		return;
+	from_ns = state->settled_ns;
 	state->settled_ns = to_ns;
+	if (base_ns < state->kept_ns)
+		base_ns = state->kept_ns;
 #pragma unroll
-	for (unsigned int i = 0; i < sizeof(tats) / sizeof(*tats); i++)
-		natra_bucket_convert(tats[i], now_ns, until_ns, from_ns, to_ns);
+	for (unsigned int i = 0; i < sizeof(tats) / sizeof(*tats); i++) {
+		natra_bucket_convert(tats[i], base_ns, from_ns, to_ns);
+		state->kept_ns = natra_debt_kept(state->kept_ns,
+						 NATRA_READ_ONCE(*tats[i]),
+						 from_ns, to_ns);
+	}
 }
 
 /*

@@ -80,28 +80,33 @@ natra_inline __u64 natra_debt_unit(const struct natra_rate *rate)
 }
 
 /*
- * After a change of its rate a bucket owes the bytes that it owed before, which take less time
- * at a higher rate: what took 15 s would otherwise keep the pod waiting that long. It owes no
- * more time at a lower one, and none is forgiven: whoever may change a rate by a bit would have
- * a packet for each change. Up to the time kept_ns nothing changes. from_ns and to_ns are
- * natra_debt_unit at both rates.
+ * Converts what a bucket owes after its rate was changed. What took 15 s would otherwise keep
+ * the pod waiting that long at a higher one. What it owes up to the time base_ns stays, and so
+ * does all at a lower rate: time passes for either. from_ns and to_ns are natra_debt_unit at
+ * both rates.
  */
-natra_inline void natra_bucket_convert(__u64 *tat_ns, __u64 now_ns,
-				       __u64 kept_ns, __u64 from_ns,
-				       __u64 to_ns)
+natra_inline void natra_bucket_convert(__u64 *tat_ns, __u64 base_ns,
+				       __u64 from_ns, __u64 to_ns)
 {
 	const __u64 most_ns = (1ULL << NATRA_DEBT_BITS) - 1;
 	const __u64 tat = NATRA_READ_ONCE(*tat_ns);
-	const __u64 owed_ns = tat - now_ns < most_ns ? tat - now_ns : most_ns;
-	__u64 new;
+	const __u64 owed_ns = tat - base_ns < most_ns ? tat - base_ns : most_ns;
 
-	if (tat <= kept_ns || to_ns >= from_ns)
+	if (tat <= base_ns || to_ns >= from_ns)
 		return;
-	new = now_ns + ((owed_ns * ((to_ns << 14) / from_ns)) >> 14);
-	if (new < kept_ns)
-		new = kept_ns;
 	/* What other CPUs add at the same time stays. */
-	__sync_fetch_and_add(tat_ns, new - tat);
+	__sync_fetch_and_add(
+		tat_ns,
+		base_ns + ((owed_ns * ((to_ns << 14) / from_ns)) >> 14) - tat);
+}
+
+/* Returns the time up to which a bucket's debt stays at the next change, kept_ns at the last
+ * one. What was owed when the rate was lowered is of the higher rate: if it became shorter as the
+ * rate is raised again, whoever may change it would owe nothing. */
+natra_inline __u64 natra_debt_kept(__u64 kept_ns, __u64 tat_ns, __u64 from_ns,
+				   __u64 to_ns)
+{
+	return to_ns > from_ns && tat_ns > kept_ns ? tat_ns : kept_ns;
 }
 
 #endif

@@ -44,14 +44,18 @@ static __always_inline bool gate_take(__u64 *tat_ns,
 
 /* Converts what a bucket owes from another limit than this one. */
 static __always_inline void convert_gate(__u64 *tat_ns, __u64 *unit_ns,
+					 __u64 *kept_ns,
 					 const struct natra_rate *rate,
 					 __u64 now_ns)
 {
-	const __u64 to_ns = natra_debt_unit(rate);
+	const __u64 from_ns = *unit_ns, to_ns = natra_debt_unit(rate);
 
 	if (!rate->mult)
 		return;
-	natra_bucket_convert(tat_ns, now_ns, now_ns, *unit_ns, to_ns);
+	natra_bucket_convert(tat_ns, now_ns > *kept_ns ? now_ns : *kept_ns,
+			     from_ns, to_ns);
+	*kept_ns = natra_debt_kept(*kept_ns, NATRA_READ_ONCE(*tat_ns), from_ns,
+				   to_ns);
 	*unit_ns = to_ns;
 }
 
@@ -67,9 +71,11 @@ natra_global int gate_global(const struct natra_config *config,
 	limits = limits_of(config, packet->active);
 	if (natra_unlikely(settles(&state->gates.settled, packet->active))) {
 		convert_gate(&state->packets_tat_ns, &state->gates.packets_ns,
-			     &limits->packets, packet->now_ns);
+			     &state->packets_kept_ns, &limits->packets,
+			     packet->now_ns);
 		convert_gate(&state->connections_tat_ns,
-			     &state->gates.connections_ns, &limits->connections,
+			     &state->gates.connections_ns,
+			     &state->connections_kept_ns, &limits->connections,
 			     packet->now_ns);
 	}
 	if (limits->packets.mult &&
@@ -134,7 +140,11 @@ natra_global int begins_global(struct __sk_buff *skb,
 	if (t->protocol == NATRA_PROTO_TCP)
 		return t->fragment || is_syn(skb, parsed->l4_offset, parsed);
 	if (t->fragment)
-		return natra_is_tunnel(t->protocol);
+		return natra_is_tunnel(t->protocol) ||
+		       (t->protocol == NATRA_PROTO_UDP &&
+			NATRA_LOAD(skb, parsed->l4_offset, parsed->raw, 4) ==
+				0 &&
+			natra_is_tunnel_port(((const __u16 *)parsed->raw)[1]));
 	return begins_inside(skb, parsed);
 }
 

@@ -466,7 +466,10 @@ struct natra_state {
 	struct natra_carried carried;
 	__u64 settled_ns; /* natra_debt_unit() of the rate under which it is charged */
 	struct natra_over over;
-	__u64 reserved[3];
+	/* The times up to which debts stay as they are, see natra_debt_kept(). */
+	__u64 kept_ns;
+	__u64 packets_kept_ns;
+	__u64 connections_kept_ns;
 	/* A sketch of who sends what the link depends on, see link_global(). */
 	__u32 link_senders[NATRA_ROWS * NATRA_LINK_WIDTH];
 	__u8 heavy[NATRA_ROWS * NATRA_HEAVY_WIDTH]; /* see natra_classify.h */

@@ -165,13 +165,13 @@ natra_inline enum natra_inner natra_inner_l4(void *ctx, __u32 *offset,
 	}
 	if (natra_is_tunnel(*protocol))
 		return NATRA_INNER_HIDDEN;
-	if (cut)
-		return *protocol == NATRA_PROTO_TCP ? NATRA_INNER_HIDDEN
-						    : NATRA_INNER_NONE;
 	if (*protocol == NATRA_PROTO_UDP &&
 	    NATRA_LOAD(ctx, *offset, p->raw, 4) == 0 &&
 	    natra_is_tunnel_port(half[1]))
 		return NATRA_INNER_HIDDEN;
+	if (cut)
+		return *protocol == NATRA_PROTO_TCP ? NATRA_INNER_HIDDEN
+						    : NATRA_INNER_NONE;
 	return NATRA_INNER_L4;
 }
 

@@ -58,6 +58,7 @@ int groups_read(struct settings *s, const cJSON *keys, struct failure *failure)
 
 	s->group = group;
 	s->group_absence[0] = '\0';
+	s->group_is_impossible = false;
 	if (!object) {
 		if (s->policy.group_weight ||
 		    s->policy.group_floor_bits_per_sec)
@@ -98,19 +99,30 @@ static void lower(uint64_t *rate, uint64_t of_group)
 		*rate = of_group;
 }
 
-/* Does the same because the group is impossible for this pod, which keeps the rates that all
+static void lower_to_group(const struct settings *s,
+			   struct natra_policy *policy)
+{
+	lower(&policy->ingress_rate_bits_per_sec,
+	      s->group.ingress_rate_bits_per_sec);
+	lower(&policy->egress_rate_bits_per_sec,
+	      s->group.egress_rate_bits_per_sec);
+}
+
+/* Takes the policy out of a group that is impossible for this pod, which keeps the rates that all
  * members would have: a tenant must not get rid of a limit by what it writes. */
 static void leave_with_rates(struct settings *s)
 {
-	const bool had_rates = s->policy.automatic_group;
-
+	if (s->policy.automatic_group)
+		lower_to_group(s, &s->policy);
 	leave(s);
-	if (!had_rates)
+}
+
+void groups_keep_rates(struct settings *s)
+{
+	if (!s->group_is_impossible)
 		return;
-	lower(&s->policy.ingress_rate_bits_per_sec,
-	      s->group.ingress_rate_bits_per_sec);
-	lower(&s->policy.egress_rate_bits_per_sec,
-	      s->group.egress_rate_bits_per_sec);
+	lower_to_group(s, &s->policy);
+	lower_to_group(s, &s->plain);
 }
 
 static void leave_absent(struct settings *s)
@@ -166,6 +178,7 @@ int groups_join(struct settings *s, const struct asker *asker, struct natra *n,
 	if (r && s->continue_on_error) {
 		log_write(log, NATRA_LOG_ERROR, "%s: the pod is in no group",
 			  failure->msg);
+		s->group_is_impossible = s->policy.automatic_group;
 		leave_with_rates(s);
 		return 0;
 	}
@@ -194,11 +207,8 @@ static int attach_annotated(struct settings *s, struct natra *n,
 		return r;
 	(void)failure_of_natra(&failure, n, r, CNI_NOT_SHAPED);
 	s->policy = s->plain;
-	r = attach(arg, &s->policy);
-	if (r == 0)
-		(void)snprintf(s->dropped, sizeof(s->dropped), "%s",
-			       failure.msg);
-	return r;
+	(void)snprintf(s->dropped, sizeof(s->dropped), "%s", failure.msg);
+	return attach(arg, &s->policy);
 }
 
 int groups_attach(struct settings *s, struct natra *n, struct log *log,

@@ -22,6 +22,10 @@ int groups_read(struct settings *settings, const cJSON *keys,
 int groups_join(struct settings *settings, const struct asker *asker,
 		struct natra *n, struct log *log, struct failure *failure);
 
+/* If the group of groups_join is impossible for this pod, whatever it has asked for since is
+ * lowered to the rates that the group would have. */
+void groups_keep_rates(struct settings *settings);
+
 /* Lets `attach` give the pod the limits of the policy, and returns what that returns, 0
  * or an error of the library. If there is no such administrators' group, or, with "onError":
  * "continue", no parent or no room for the pod's floor, the pod leaves it and is attached again.

@@ -25,7 +25,8 @@ struct settings {
 	/* The pod's group, see groups.h; its texts belong to the configuration. Its
 	 * name is a template, and NULL if there is no such key. */
 	struct natra_group_info group;
-	bool group_is_for_all; /* each pod is in one by this key */
+	bool group_is_for_all;    /* each pod is in one by this key */
+	bool group_is_impossible; /* but not this one; it has the group's rates */
 	/* Why the pod is in no group although there is the key, or "". */
 	char group_absence[2 * NATRA_GROUP_NAME_MAX];
 	/* Why all that natra's annotations ask for was dropped, or "". */

@@ -41,13 +41,24 @@ static bool is_ceiling(const struct policy_field *field)
 static void keep_ceilings(struct natra_policy *policy,
 			  const struct natra_policy *ceilings, struct log *log)
 {
+	struct natra_policy with_rates = *ceilings;
+
+	/* Limits of packets mean nothing without a rate, which the pod may bring. */
+	if (!with_rates.ingress_rate_bits_per_sec)
+		with_rates.ingress_rate_bits_per_sec =
+			policy->ingress_rate_bits_per_sec;
+	if (!with_rates.egress_rate_bits_per_sec)
+		with_rates.egress_rate_bits_per_sec =
+			policy->egress_rate_bits_per_sec;
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
 		const struct policy_field *field = &policy_fields[i];
 		const uint64_t value = policy_field_get(field, policy);
 		const uint64_t ceiling = policy_field_get(field, ceilings);
+		const bool is_rate = policy_field_is_direction(field);
 
 		if (value == ceiling || !is_ceiling(field) ||
-		    policy_field_is_lower(field, ceilings, value))
+		    policy_field_is_lower(
+			    field, is_rate ? ceilings : &with_rates, value))
 			continue;
 		log_write(
 			log, NATRA_LOG_WARN,
@@ -88,5 +99,8 @@ int wanted_read(struct settings *ret, const cJSON *keys,
 	if (asker->on_error != ON_ERROR_AS_SET)
 		ret->continue_on_error = asker->on_error == ON_ERROR_CONTINUE;
 	r = groups_join(ret, asker, n, log, failure);
-	return r ? r : annotate(ret, asker, n, log, failure);
+	if (r == 0)
+		r = annotate(ret, asker, n, log, failure);
+	groups_keep_rates(ret);
+	return r;
 }

@@ -69,7 +69,7 @@ enum natra_fast_pass {
 
 /** The way in which ingress is held to its rate. */
 enum natra_ingress_mode {
-	NATRA_INGRESS_MODE_POLICE, /**< mark ECN, else drop, on the host side if there is one */
+	NATRA_INGRESS_MODE_POLICE, /**< mark ECN, else drop; on the host side, but in groups */
 	NATRA_INGRESS_MODE_PACE, /**< hold in fq on the host-side veth */
 	NATRA_INGRESS_MODE_MAX
 };

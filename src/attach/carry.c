@@ -6,23 +6,34 @@
 #include "state/engine.h"
 #include "state/slot.h"
 
-/* Into the pod there is one of two legs, or both, which are charged for the same packets. */
-static enum leg leg_before(const struct record *record, enum leg leg)
+/* Returns the leg that judges what comes into the pod. If it is not the pod's, that is a
+ * backstop. */
+static enum leg judge_of(const struct record *record)
 {
-	if (leg == LEG_EGRESS || record->leg[leg].hook)
+	return record->leg[LEG_HOST].hook ? LEG_HOST : LEG_INGRESS;
+}
+
+/* Returns the leg whose place this one takes, or LEG_MAX. A backstop owes less than the judge
+ * does, or it would drop what the judge lets pass, so it takes only that of another one. */
+static enum leg leg_before(const struct record *from, const struct record *to,
+			   enum leg leg)
+{
+	if (leg == LEG_EGRESS)
 		return leg;
-	return leg == LEG_HOST ? LEG_INGRESS : LEG_HOST;
+	if (leg == judge_of(to))
+		return judge_of(from);
+	return judge_of(from) == LEG_HOST ? LEG_INGRESS : LEG_MAX;
 }
 
 static int carry_leg(struct natra *n, const struct record *from,
 		     const struct record *to, enum leg leg)
 {
-	const enum leg before = leg_before(from, leg);
+	const enum leg before = leg_before(from, to, leg);
 	cleanup_slot struct slot old = SLOT_INIT, new = SLOT_INIT;
 	uint32_t slots = record_slots(to);
 	int r;
 
-	if (!from->leg[before].hook || !to->leg[leg].hook)
+	if (before == LEG_MAX || !from->leg[before].hook || !to->leg[leg].hook)
 		return 0;
 	r = engine_open_slot(n, &from->slot[before], &old);
 	if (r == 0)

@@ -7,7 +7,8 @@
  *
  * natra counts bytes on the wire, where each segment has headers, and an interface counts a
  * packet that is segmented later with one header, so the programs' count is the larger one,
- * by up to a twentieth with segments of 1448 bytes: so much can be missed unseen. All else
+ * by up to a twentieth with segments of 1448 bytes, and more with shorter ones, which a sender
+ * may choose: so much can be missed unseen. All else
  * that tells the two apart is allowed for: what waits in a qdisc behind the hook when a
  * window begins, and a tag and a checksum for each packet, which drivers count or not.
  */
@@ -49,7 +50,7 @@ struct carried_share carried_compare(struct natra_carried *record,
 /* Returns what came out last. */
 struct carried_share carried_last(const struct natra_carried *record);
 
-/* Returns the share in percent, from 1 on, or 0 if it is so small that it means nothing. */
+/* Returns the share in percent, or 0 if it is so small that it means nothing. */
 uint32_t carried_percent(const struct carried_share *share);
 
 #endif

@@ -21,7 +21,7 @@
 #define MAP_SIZE (2 * NATRA_GROUPS * sizeof(struct natra_group))
 /* So many places are left for administrators' groups. */
 #define RESERVED 32
-/* Groups are in debt for no longer than this after a change of their limits. */
+/* What a group owes up to so long is not converted when its rate changes. */
 #define DEBT_NS  100000000ULL
 
 static const char map_name[] = "map";
@@ -180,17 +180,19 @@ void groups_clear(const struct groups *groups, uint32_t number)
 	memset(entry_of(groups, number, true), 0, sizeof(struct natra_group));
 }
 
-/* Converts what a group owes from one rate to another. */
+/* Converts what a group owes from one rate to another. What takes no longer than DEBT_NS
+ * stays. */
 static void convert_debts(struct natra_group *group,
 			  const struct natra_rate *from,
 			  const struct natra_rate *to)
 {
-	const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	const uint64_t base_ns = clock_ns(CLOCK_MONOTONIC) + DEBT_NS;
 	__u64 *tats[] = {&group->fair.tat_ns, &group->fair.latest_ns};
 
+	if (!from->mult || !to->mult)
+		return;
 	for (size_t i = 0; i < sizeof(tats) / sizeof(*tats); i++)
-		natra_bucket_convert(tats[i], now_ns, now_ns + DEBT_NS,
-				     natra_debt_unit(from),
+		natra_bucket_convert(tats[i], base_ns, natra_debt_unit(from),
 				     natra_debt_unit(to));
 }
 

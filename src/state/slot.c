@@ -106,16 +106,17 @@ void slot_unmap(struct slot_states *states)
 	*states = (struct slot_states){0};
 }
 
-/* A bucket of a state, and the unit of what it owes, see natra_bucket_convert. */
+/* A bucket of a state, and the time up to which its debt stays, by their offsets; the units of
+ * what it owes there and in the state that takes over, see natra_bucket_convert. */
 struct debt {
-	size_t tat;
+	size_t tat, kept;
 	uint64_t from_ns, to_ns;
 };
 
 /* Raises a bucket that programs use at the same time. */
-static void raise_bucket(uint64_t *tat_ns, uint64_t least_ns)
+static void raise_bucket(__u64 *tat_ns, __u64 least_ns)
 {
-	uint64_t have_ns = __atomic_load_n(tat_ns, __ATOMIC_RELAXED);
+	__u64 have_ns = __atomic_load_n(tat_ns, __ATOMIC_RELAXED);
 
 	while (have_ns < least_ns &&
 	       !__atomic_compare_exchange_n(tat_ns, &have_ns, least_ns, false,
@@ -123,38 +124,58 @@ static void raise_bucket(uint64_t *tat_ns, uint64_t least_ns)
 		;
 }
 
+static __u64 *word_of(const struct natra_state *state, size_t offset)
+{
+	return (__u64 *)((char *)state + offset);
+}
+
+static void carry_debt(const struct natra_state *from, struct natra_state *to,
+		       const struct debt *d, uint64_t least_ns)
+{
+	const __u64 kept_ns = *word_of(from, d->kept);
+	__u64 tat_ns = NATRA_READ_ONCE(*word_of(from, d->tat));
+
+	if (d->to_ns)
+		natra_bucket_convert(&tat_ns,
+				     least_ns > kept_ns ? least_ns : kept_ns,
+				     d->from_ns, d->to_ns);
+	raise_bucket(word_of(to, d->tat), tat_ns);
+	raise_bucket(word_of(to, d->kept),
+		     natra_debt_kept(kept_ns, tat_ns, d->from_ns, d->to_ns));
+}
+
 static void carry_debts(const struct natra_state *from,
 			const struct natra_limits *from_limits,
 			struct natra_state *to,
 			const struct natra_limits *to_limits)
 {
-#define DEBT(member, rate)                                                     \
+#define DEBT(member, kept, unit, rate)                                         \
 	{                                                                      \
 		offsetof(struct natra_state, member),                          \
-			natra_debt_unit(&from_limits->rate),                   \
+			offsetof(struct natra_state, kept),                    \
+			from->unit ? from->unit                                \
+				   : natra_debt_unit(&from_limits->rate),      \
 			natra_debt_unit(&to_limits->rate),                     \
 	}
 	const struct debt debts[] = {
-		DEBT(fair.tat_ns, rate),
-		DEBT(fair.latest_ns, rate),
-		DEBT(forgiven_tat_ns, rate),
-		DEBT(mice_tat_ns, rate),
-		DEBT(tiny_tat_ns, rate),
-		DEBT(packets_tat_ns, packets),
-		DEBT(connections_tat_ns, connections),
+		DEBT(fair.tat_ns, kept_ns, settled_ns, rate),
+		DEBT(fair.latest_ns, kept_ns, settled_ns, rate),
+		DEBT(forgiven_tat_ns, kept_ns, settled_ns, rate),
+		DEBT(mice_tat_ns, kept_ns, settled_ns, rate),
+		DEBT(tiny_tat_ns, kept_ns, settled_ns, rate),
+		DEBT(packets_tat_ns, packets_kept_ns, gates.packets_ns,
+		     packets),
+		DEBT(connections_tat_ns, connections_kept_ns,
+		     gates.connections_ns, connections),
 	};
 #undef DEBT
-	const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	const uint64_t least_ns =
+		clock_ns(CLOCK_MONOTONIC) + to_limits->max_delay_ns;
 
-	for (size_t i = 0; i < sizeof(debts) / sizeof(*debts); i++) {
-		const struct debt *d = &debts[i];
-		__u64 tat_ns = *(const __u64 *)((const char *)from + d->tat);
-
-		natra_bucket_convert(&tat_ns, now_ns, now_ns, d->from_ns,
-				     d->to_ns);
-		raise_bucket((uint64_t *)((char *)to + d->tat), tat_ns);
-	}
-	raise_bucket((uint64_t *)&to->link_tat_ns, from->link_tat_ns);
+	for (size_t i = 0; i < sizeof(debts) / sizeof(*debts); i++)
+		carry_debt(from, to, &debts[i], least_ns);
+	raise_bucket(word_of(to, offsetof(struct natra_state, link_tat_ns)),
+		     from->link_tat_ns);
 }
 
 int slot_carry_debts(struct natra *n, const struct slot *from,

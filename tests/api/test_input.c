@@ -299,9 +299,9 @@ static void errors_are_of_the_last_call(void **state)
 	struct natra_policy policy = policy_of(10, 10);
 
 	(void)state;
-	policy.fast_pass_share_percent = 107;
+	policy.fast_pass_share_percent = 1007;
 	assert_int_equal(natra_policy_check(n, &policy), -EINVAL);
-	says(n, "fast_pass_share_percent", "107");
+	says(n, "fast_pass_share_percent", "1007");
 	assert_int_equal(natra_configure(n, NULL, &policy), -EINVAL);
 	assert_null(strstr(natra_error(n), "fast_pass"));
 }

@@ -307,14 +307,31 @@ static void make_vxlan(struct packet *p)
 	end_inside(p, SYN);
 }
 
+/* More fragments follow, of the outer packet and of the inner one. */
+static void make_vxlan_fragment(struct packet *p)
+{
+	make_vxlan(p);
+	p->data[14 + 6] = 0x20;
+}
+
+static void make_vxlan_in_a_fragment(struct packet *p)
+{
+	begin_ipip(p);
+	packet_ipv4(p, &(struct packet_ip){0});
+	p->data[p->l3 + 6] = 0x20;
+	packet_udp(p, 9, 4789);
+	packet_pad(p, LEN);
+}
+
 /* Neither headers in front of it, nor fragments, nor a tunnel that the node may end hide a
  * SYN. */
 static void hidden_connections_are_refused(void **state)
 {
 	void (*const makes[])(struct packet *) = {
-		make_options,     make_tagged6, make_fragment, make_fragment6,
-		make_extensions6, make_tags3,   make_ipip,     make_ipip_twice,
-		make_gre,         make_vxlan,
+		make_options,   make_tagged6,        make_fragment,
+		make_fragment6, make_extensions6,    make_tags3,
+		make_ipip,      make_ipip_twice,     make_gre,
+		make_vxlan,     make_vxlan_fragment, make_vxlan_in_a_fragment,
 	};
 
 	struct packet p;

@@ -231,31 +231,34 @@ static void no_change_forgives_a_debt(void **state)
 	for (size_t i = 0; i < TH_LEN(kinds); i++) {
 		struct natra_limits limits = th_limits();
 		struct progrun run = load(kinds[i], &limits);
-		const uint64_t tat_ns = th_now() + 60 * TH_SECOND;
+		uint64_t tat_ns;
 
 		(void)send(&run, 1);
-		th_set_queue(&run, tat_ns);
-		for (int change = 0; change < 10; change++) {
-			limits.rate.mult += change % 2 ? 1 : -1;
-			limits.max_delay_ns = change * TH_SECOND;
-			set_limits(&run, &limits);
-			(void)send(&run, 1);
-			assert_in_range(th_tat(&run), tat_ns - TH_SECOND,
-					tat_ns);
-		}
-		/* Four times the rate pays four times as fast, and a fourth of it not more
-		 * slowly: the time is what the bucket owes. */
+		th_set_queue(&run, th_now() + 60 * TH_SECOND);
+		/* Four times the rate pays four times as fast. */
 		limits.rate.mult /= 4;
 		set_limits(&run, &limits);
 		(void)send(&run, 1);
 		assert_in_range(th_tat(&run), th_now() + 14 * TH_SECOND,
-				th_now() + 16 * TH_SECOND);
-		limits.rate.mult *= 4;
+				th_now() + 20 * TH_SECOND);
+		assert_true(latest_ns(&run) <= th_now() + 20 * TH_SECOND);
+		/* What was owed at a higher rate than the next one takes the time that it
+		 * took then, also when the rate is higher again. */
+		limits.rate.mult /= 100;
 		set_limits(&run, &limits);
 		(void)send(&run, 1);
-		assert_true(latest_ns(&run) <= th_now() + 16 * TH_SECOND);
-		assert_in_range(th_tat(&run), th_now() + 14 * TH_SECOND,
-				th_now() + 16 * TH_SECOND);
+		tat_ns = th_now() + 60 * TH_SECOND;
+		th_set_queue(&run, tat_ns);
+		for (unsigned int change = 1; change < 10; change++) {
+			limits.rate.mult = change % 2
+						   ? limits.rate.mult * 100 + 1
+						   : limits.rate.mult / 100;
+			limits.max_delay_ns = change * TH_SECOND;
+			set_limits(&run, &limits);
+			(void)send(&run, 1);
+			assert_in_range(th_tat(&run), tat_ns - TH_SECOND,
+					tat_ns + TH_SECOND);
+		}
 		th_close(&run);
 	}
 }

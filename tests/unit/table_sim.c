@@ -137,12 +137,14 @@ static double passed(const struct sat_judge *judge, __u32 flows, double caps)
 	until_ns = from_ns + SETTLED * SAT_SECOND;
 	while (sat.now_ns < until_ns) {
 		sat.now_ns += SAT_STEP_NS;
-		for (due += step_bytes; due > 0; due -= SAT_PACKET_BYTES) {
+		due += step_bytes;
+		while (due > 0) {
 			const __u32 port = PORT_FLOW + th_rng(&seed) % flows;
 
 			if (!sat_packet(port, SAT_PACKET_BYTES) &&
 			    sat.now_ns >= from_ns)
 				bytes += SAT_PACKET_BYTES;
+			due -= SAT_PACKET_BYTES;
 		}
 	}
 	return bytes * 8 / SETTLED / RATE_BITS;

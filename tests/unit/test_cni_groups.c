@@ -182,11 +182,16 @@ static void an_impossible_group_frees_no_pod(void **state)
 	for (size_t i = 0; i < TH_LEN(refusals); i++) {
 		memset(&fake, 0, sizeof(fake));
 		fake.results[0] = refusals[i];
-		read_conf(&s, CONF(BLUE ",\"onError\":\"continue\""), &conf);
+		read_conf(
+			&s,
+			CONF(BLUE
+			     ",\"onError\":\"continue\",\"ingressPacketRate\":7"),
+			&conf);
 		assert_int_equal(groups_attach(&s, n, &quiet, attach, NULL), 0);
 		assert_string_equal(fake.in, "");
 		assert_int_equal(s.policy.ingress_rate_bits_per_sec,
 				 1000000000);
+		assert_int_equal(s.policy.ingress_packet_rate_per_sec, 7);
 		conf_free(&conf);
 	}
 	memset(&fake, 0, sizeof(fake));
@@ -199,6 +204,35 @@ static void an_impossible_group_frees_no_pod(void **state)
 	assert_string_equal(fake.in, "blue");
 	assert_int_equal(s.policy.group_floor_bits_per_sec, 0);
 	assert_int_equal(s.policy.ingress_rate_bits_per_sec, 1000000);
+	conf_free(&conf);
+}
+
+/* The name becomes too long by an annotation, beside one that is a rate. */
+static void no_rate_takes_the_place_of_an_impossible_groups(void **state)
+{
+	char text[200];
+	const struct natra_annotation annotations[] = {
+		{"team", memset(text, 'x', sizeof(text) - 1)},
+		{"kubernetes.io/ingress-bandwidth", "5G"},
+	};
+	const char *conf_text = CONF(
+		"\"logFile\":\"\",\"onError\":\"continue\",\"allowAnnotations\":"
+		"[\"kubernetes.io/ingress-bandwidth\"],\"group\":{\"name\":"
+		"\"{namespace}/{annotation:team}\",\"ingressRate\":\"1G\"}");
+	struct asker asker = shop;
+	struct failure failure = {0};
+	struct settings s;
+	struct conf conf = conf_of(conf_text);
+
+	(void)state;
+	text[sizeof(text) - 1] = '\0';
+	asker.annotations.annotations = annotations;
+	asker.annotations.annotations_len = TH_LEN(annotations);
+	assert_int_equal(
+		wanted_read(&s, conf.json, &asker, n, &quiet, &failure), 0);
+	assert_string_equal(s.policy.group, "");
+	assert_int_equal(s.policy.ingress_rate_bits_per_sec, 1000000000);
+	settings_free(&s);
 	conf_free(&conf);
 }
 
@@ -260,6 +294,33 @@ static void no_annotation_is_over_the_lowest(void **state)
 			fail_msg("%s", under[i].name);
 		settings_free(&s);
 	}
+	conf_free(&conf);
+}
+
+/* A limit of packets is a ceiling also where the pod brings the rate. */
+static void the_lowest_holds_beside_a_rate_of_the_pods(void **state)
+{
+	static const struct natra_annotation asked[] = {
+		{"kubernetes.io/ingress-bandwidth", "20M"},
+		{"natra.io/ingress-packet-rate", "1M"},
+	};
+	const char *text = CONF(
+		"\"logFile\":\"\",\"precedence\":\"lowest\",\"ingressPacketRate\":9,"
+		"\"allowAnnotations\":[\"ingress-packet-rate\","
+		"\"kubernetes.io/ingress-bandwidth\"]");
+	struct asker asker = shop;
+	struct failure failure = {0};
+	struct settings s;
+	struct conf conf = conf_of(text);
+
+	(void)state;
+	asker.annotations.annotations = asked;
+	asker.annotations.annotations_len = TH_LEN(asked);
+	assert_int_equal(
+		wanted_read(&s, conf.json, &asker, n, &quiet, &failure), 0);
+	assert_int_equal(s.policy.ingress_rate_bits_per_sec, 20000000);
+	assert_int_equal(s.policy.ingress_packet_rate_per_sec, 9);
+	settings_free(&s);
 	conf_free(&conf);
 }
 
@@ -347,6 +408,12 @@ int main(void)
 			an_impossible_group_frees_no_pod, begin, teardown),
 		cmocka_unit_test_setup_teardown(
 			no_annotation_is_over_the_lowest, begin, teardown),
+		cmocka_unit_test_setup_teardown(
+			no_rate_takes_the_place_of_an_impossible_groups, begin,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			the_lowest_holds_beside_a_rate_of_the_pods, begin,
+			teardown),
 		cmocka_unit_test_setup_teardown(
 			what_the_library_refuses_is_no_key, begin, teardown),
 		cmocka_unit_test_setup_teardown(names_are_kept_apart, begin,

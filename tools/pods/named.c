@@ -53,33 +53,33 @@ static int note_result(void *arg, const char *path, const char *text)
 {
 	const struct naming *naming = arg;
 	const cJSON *interfaces, *item;
-	bool has_pair = false, has_own = false;
+	bool has_pair = false, has_own = false, is_its;
 	struct cached cached;
 
 	(void)path;
 	(void)cached_read(text, &cached);
 	interfaces = json_get_exact(json_get_exact(cached.json, "result"),
 				    "interfaces");
-	if (strcmp(cached.container_id, naming->container_id) != 0)
-		interfaces = NULL;
+	is_its = strcmp(cached.container_id, naming->container_id) == 0;
 	cJSON_ArrayForEach(item, interfaces)
 	{
+		if (!is_its)
+			break;
 		if (text_at(item, "sandbox")[0])
 			has_own = true;
 		else
 			has_pair |= note_pair(naming, text_at(item, "name"));
 	}
-	if (has_pair)
-		interfaces = NULL;
 	cJSON_ArrayForEach(item, interfaces)
 	{
+		if (!is_its || has_pair)
+			break;
 		if (text_at(item, "sandbox")[0])
 			note_name(naming, text_at(item, "name"),
 				  text_at(item, "mac"));
 	}
 	/* The oldest results have addresses only. */
-	if (!has_own && !has_pair &&
-	    strcmp(cached.container_id, naming->container_id) == 0)
+	if (is_its && !has_own && !has_pair)
 		note_name(naming, cached.ifname, "");
 	cached_free(&cached);
 	return 0;
