@@ -444,7 +444,8 @@ NATRA_API const char *natra_event_name(enum natra_event_reason reason);
 
 /**
  * @brief Walk the programs on the hooks of an attachment, in the order they run: of filters
- *        (clsact) the first 128 of a hook, and the attachment's own.
+ *        (clsact) the first 128 of a hook, and the attachment's own. If the pod's side cannot
+ *        be looked at, those of the host side come, and then the error.
  * @return 0; what fn returned; -EINVAL; -ENOENT; -ENODEV; -ESTALE; -EPERM; -ENOMEM.
  */
 NATRA_API int natra_foreach_neighbour(struct natra *n, const char *id,

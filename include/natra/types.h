@@ -538,6 +538,7 @@ struct natra_neighbour {
 	/** Another owner's program that runs before this attachment's: packets that it
 	 *  accepts or redirects, instead of passing them on, are not limited. */
 	bool is_before_ours;
+	bool is_on_host; /**< not in the pod, where ifname may be the same */
 };
 
 /**

@@ -447,6 +447,7 @@ static int list_hook(const struct site *site, bool ingress)
 				       : NATRA_DIRECTION_INGRESS,
 		.e.hook = "tcx",
 		.e.hook_is_ingress = ingress,
+		.e.is_on_host = site->on_host,
 	};
 	(void)str_copy(entries->common.ifname, sizeof(entries->common.ifname),
 		       site->link->ifname);
@@ -470,23 +471,34 @@ static int list_site(void *arg)
 	return r == 0 ? list_hook(site, false) : r;
 }
 
+/* Leaves no entry of a side that cannot be read as a whole. */
+static int list_side(struct natra *n, const struct pin_gen *gen, bool on_host,
+		     struct entries *entries)
+{
+	const size_t len = entries->len;
+	struct site site = site_of(n, gen, on_host);
+	int r = 0;
+
+	site.entries = entries;
+	if (site.link->fq ||
+	    record_has_hook(&gen->record, on_host, RECORD_HOOK_NONE))
+		r = attachment_visit(n, site.link, -1, list_site, &site);
+	if (r < 0)
+		entries->len = len;
+	return r;
+}
+
 int check_neighbours(struct natra *n, const struct pin_gen *gen,
 		     natra_neighbour_fn fn, void *arg)
 {
 	struct entries entries = {0};
-	int r = 0;
+	int failed, r;
 
 	for (int i = 0; i < LEG_MAX; i++)
 		entries.own_prog_id[i] = gen->record.leg[i].prog_id;
-	for (int on_host = 0; on_host < 2 && r == 0; on_host++) {
-		struct site site = site_of(n, gen, on_host);
-
-		site.entries = &entries;
-		if (site.link->fq ||
-		    record_has_hook(&gen->record, on_host, RECORD_HOOK_NONE))
-			r = attachment_visit(n, site.link, -1, list_site,
-					     &site);
-	}
+	/* A pod can take its own interface away, and does not hide the host side by that. */
+	failed = list_side(n, gen, false, &entries);
+	r = list_side(n, gen, true, &entries);
 	/* The callback is called here and not in list_site, so that the
 	 * caller's code runs in the caller's network namespace. */
 	for (size_t i = 0; i < entries.len && r == 0; i++) {
@@ -495,6 +507,7 @@ int check_neighbours(struct natra *n, const struct pin_gen *gen,
 		r = fn(arg, &entries.list[i].e);
 	}
 	free(entries.list);
+	r = r == 0 ? failed : r;
 	if (r == -ENOMEM)
 		return fail_errno(n, r, "list programs");
 	return r;
@@ -509,8 +522,8 @@ static int is_in_front(void *arg, const struct natra_neighbour *e)
 				   ? "tcx"
 				   : "clsact";
 
-	return e->is_before_ours && e->prog_id && strcmp(e->hook, hook) == 0 &&
-	       strcmp(e->ifname, record->host.ifname) == 0;
+	return e->is_before_ours && e->is_on_host && e->prog_id &&
+	       strcmp(e->hook, hook) == 0;
 }
 
 bool check_is_overtaken(struct natra *n, const struct pin_gen *gen)

@@ -120,6 +120,7 @@ static void natra_goes_in_front_of_who_is_first(void **state)
 	assert_string_equal(chain.entry[0].hook, "clsact");
 	/* Packets that enter the host side leave the pod. */
 	assert_true(chain.entry[0].hook_is_ingress);
+	assert_true(chain.entry[0].is_on_host);
 	assert_int_equal(chain.entry[0].priority, 1);
 	assert_true(chain.entry[0].handle >= 0x1000);
 }
@@ -142,6 +143,45 @@ static void who_comes_later_finds_the_first_place_free(void **state)
 	attach(NATRA_MODE_CLSACT_HOSTSIDE);
 	chain = chain_now();
 	is_natra_first(&chain);
+}
+
+static int count_sides(void *arg, const struct natra_neighbour *entry)
+{
+	unsigned int *sides = arg;
+
+	if (entry->is_ours)
+		sides[entry->is_on_host]++;
+	return 0;
+}
+
+/* A pod may name its interface like the host's, and may move it away: neither hides the host
+ * side. */
+static void host_side_is_told_from_the_pods(void **state)
+{
+	struct natra_target target = pod_target(&pod, ID);
+	struct natra_policy policy = policy_of(10, 20);
+	unsigned int sides[2] = {0};
+
+	(void)state;
+	policy.attach_mode = NATRA_MODE_CLSACT_PODSIDE;
+	target.ifname = NODE_SIDE;
+	rig_sh("ip -n " POD " link set eth0 down &&"
+	       "ip -n " POD " link set eth0 name " NODE_SIDE);
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
+	assert_int_equal(
+		KEPT(natra_foreach_neighbour(n, ID, count_sides, sides)), 0);
+	assert_int_equal(sides[false], 2);
+	assert_int_equal(sides[true], 1);
+	/* The kernel tells that an interface is gone where it has TCX. */
+	rig_sh("ip netns add far && ip -n " POD " link set " NODE_SIDE
+	       " netns far");
+	assert_int_equal(
+		KEPT(natra_foreach_neighbour(n, ID, count_sides, sides)),
+		rig_has_tcx() ? -ENODEV : 0);
+	assert_int_equal(sides[false], 2);
+	assert_int_equal(sides[true], 2);
+	rig_sh("ip -n far link set " NODE_SIDE " netns " POD " name eth0 &&"
+	       "ip netns del far");
 }
 
 static void tcx_program_runs_before_others(void **state)
@@ -272,6 +312,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		POD_CASE(natra_goes_in_front_of_who_is_first),
 		POD_CASE(who_comes_later_finds_the_first_place_free),
+		POD_CASE(host_side_is_told_from_the_pods),
 		POD_CASE(tcx_program_runs_before_others),
 		POD_CASE(empty_clsact_of_another_stays),
 		POD_CASE(very_many_filters_are_not_all_read),

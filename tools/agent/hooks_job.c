@@ -2,6 +2,7 @@
 #include "hooks_job.h"
 
 #include <errno.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +56,7 @@ static int note_program(void *arg, const struct natra_neighbour *e)
 {
 	struct found *missing = arg;
 
-	if (strcmp(e->ifname, missing->ifname) != 0)
+	if (!e->is_on_host)
 		return 0;
 	missing->is_overtaken |=
 		e->is_before_ours && e->prog_id &&
@@ -67,16 +68,36 @@ static int note_program(void *arg, const struct natra_neighbour *e)
 	return 0;
 }
 
-/* Returns whether it has its place, or -1 if that cannot be told, as of a pod that ends. This
- * looks at the host side alone, since it is done for all pods now and then. */
+static bool host_side_exists(const struct found *found)
+{
+	char ifname[IF_NAMESIZE];
+
+	return if_indextoname(found->ifindex, ifname) != NULL;
+}
+
+/* Returns whether it has its place, or -1 if that cannot be told, as of a pod that ends: a kernel
+ * without TCX lists no programs on an interface that is gone. A pod that has moved its own
+ * interface away is no reason to leave the host side alone. */
 static int has_place(struct natra *n, const struct found *found)
 {
 	struct found missing = *found;
+	int r = natra_foreach_neighbour(n, found->id, note_program, &missing);
 
-	if (natra_foreach_neighbour(n, found->id, note_program, &missing) < 0)
+	if (r < 0 && r != -ENODEV)
 		return -1;
-	return !missing.is_overtaken && !missing.programs[0] &&
-	       !missing.programs[1] && !missing.programs[2];
+	if (!missing.is_overtaken && !missing.programs[0] &&
+	    !missing.programs[1] && !missing.programs[2])
+		return 1;
+	return host_side_exists(found) ? 0 : -1;
+}
+
+/* Returns whether the pod ended before its place was given back. */
+static bool has_ended(struct natra *n, const struct found *found)
+{
+	const enum natra_code code = natra_error_code(n);
+
+	return code == NATRA_CODE_NOT_ATTACHED || code == NATRA_CODE_NO_NETNS ||
+	       !host_side_exists(found);
 }
 
 static enum hook_state restore(const struct hooks *hooks,
@@ -84,6 +105,8 @@ static enum hook_state restore(const struct hooks *hooks,
 {
 	int r = natra_upgrade(hooks->n, found->id);
 
+	if (r < 0 && has_ended(hooks->n, found))
+		return HOOK_UNKNOWN;
 	if (r < 0)
 		log_write(hooks->log, NATRA_LOG_WARN,
 			  "%s: cannot be put back on '%s': %s", found->id,

@@ -55,7 +55,7 @@ int hold_note(void *arg, const struct natra_neighbour *e)
 
 	if (!mode_is_hostside(hold->info->mode))
 		return 0;
-	if (strcmp(e->ifname, hold->info->host_ifname) != 0) {
+	if (!e->is_on_host) {
 		hold->is_in_pod |=
 			e->is_ours && e->direction == NATRA_DIRECTION_INGRESS;
 		return 0;

@@ -67,6 +67,7 @@ static int add_entry(void *arg, const struct natra_neighbour *entry)
 	json_add_u64(o, "handle", entry->handle);
 	cJSON_AddBoolToObject(o, "is_ours", entry->is_ours);
 	cJSON_AddBoolToObject(o, "is_before_ours", entry->is_before_ours);
+	cJSON_AddBoolToObject(o, "is_on_host", entry->is_on_host);
 	cJSON_AddItemToArray(array, o);
 	return 0;
 }

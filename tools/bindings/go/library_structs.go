@@ -354,6 +354,7 @@ func neighbourOf(c *C.struct_natra_neighbour) Neighbour {
 		Handle:        uint32(c.handle),
 		IsOurs:        bool(c.is_ours),
 		IsBeforeOurs:  bool(c.is_before_ours),
+		IsOnHost:      bool(c.is_on_host),
 	}
 }
 

@@ -297,7 +297,7 @@ func TestNeighboursAndSubnets(t *testing.T) {
 	})
 	// The third one judges ingress on the host side.
 	if len(all) != 3 || !all[0].IsOurs || all[0].ProgID == 0 || all[0].Ifname != "eth0" ||
-		all[0].Direction == all[1].Direction {
+		all[0].IsOnHost || !all[2].IsOnHost || all[0].Direction == all[1].Direction {
 		t.Errorf("%+v", all)
 	}
 }

@@ -424,6 +424,7 @@ type Neighbour struct {
 	IsOurs        bool
 	// IsBeforeOurs: what it accepts or redirects is not limited.
 	IsBeforeOurs bool
+	IsOnHost     bool // not in the pod, where Ifname may be the same
 }
 
 // UnmarshalJSON reads what natractl writes.
@@ -440,13 +441,14 @@ func (n *Neighbour) UnmarshalJSON(data []byte) error {
 		Handle    uint32    `json:"handle"`
 		IsOurs    bool      `json:"is_ours"`
 		IsBefore  bool      `json:"is_before_ours"`
+		IsOnHost  bool      `json:"is_on_host"`
 	}
 	if err := json.Unmarshal(data, &wire); err != nil {
 		return err
 	}
 	*n = Neighbour{wire.Direction, wire.Ifname, wire.Hook, wire.Side == "ingress",
 		wire.Position, wire.ProgID, wire.ProgName, wire.Priority, wire.Handle,
-		wire.IsOurs, wire.IsBefore}
+		wire.IsOurs, wire.IsBefore, wire.IsOnHost}
 	return nil
 }
 

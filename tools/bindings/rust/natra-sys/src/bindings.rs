@@ -417,6 +417,7 @@ pub struct natra_neighbour {
     pub handle: u32,
     pub is_ours: bool,
     pub is_before_ours: bool,
+    pub is_on_host: bool,
 }
 impl Default for natra_neighbour {
     fn default() -> Self {
