@@ -3,8 +3,11 @@
 """natra-agent gives natra's programs back the place on a hook that another agent has taken, and
 stops where the other one does not. Needs root; all is in namespaces and on a bpffs of the test's
 own. With -v each test prints how long it took, or what it cost."""
+import fcntl
 import json
 import os
+import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -33,13 +36,12 @@ class Hooks(KernelCase):
         bpfsys.pin(fd, f"{self.bpffs}/handle_ingress")
         os.close(fd)
 
-    def attach(self, mode):
-        run(NATRACTL, "--bpffs", str(self.bpffs), "attach", "eth0", "--netns",
+    def attach(self, mode, ifname="eth0"):
+        run(NATRACTL, "--bpffs", str(self.bpffs), "attach", ifname, "--netns",
             str(self.node.netns("a")), "--id", "net/a/eth0", "--attach-mode", mode,
             "--ingress-rate", "10M", "--egress-rate", "10M")
 
-    def watched(self, mode):
-        self.attach(mode)
+    def watched(self):
         agent = self.agent()
         agent.wait_ready()
         # The first look is done.
@@ -74,7 +76,8 @@ class Hooks(KernelCase):
                 run(*add)
 
     def test_aws_restarts(self):
-        agent = self.watched("clsact-hostside")
+        self.attach("clsact-hostside")
+        agent = self.watched()
         for repairs in 1, 2:
             begin = time.monotonic()
             self.aws()
@@ -82,7 +85,8 @@ class Hooks(KernelCase):
 
     def test_filters_removed(self):
         """As Cilium does when it makes an endpoint's programs anew."""
-        agent = self.watched("clsact-hostside")
+        self.attach("clsact-hostside")
+        agent = self.watched()
         begin = time.monotonic()
         for hook in HOOKS:
             run("tc", "filter", "del", "dev", DEV, hook)
@@ -90,14 +94,16 @@ class Hooks(KernelCase):
 
     def test_qdisc_removed(self):
         """As Felix does."""
-        agent = self.watched("clsact-hostside")
+        self.attach("clsact-hostside")
+        agent = self.watched()
         begin = time.monotonic()
         run("tc", "qdisc", "del", "dev", DEV, "clsact")
         self.back(agent, "clsact removed", begin)
 
     def test_host_side_of_a_podside_mode(self):
         """It judges ingress there as well."""
-        agent = self.watched("clsact-podside")
+        self.attach("clsact-podside")
+        agent = self.watched()
         begin = time.monotonic()
         run("tc", "qdisc", "del", "dev", DEV, "clsact")
         self.back(agent, "the judge of ingress removed", begin)
@@ -106,7 +112,8 @@ class Hooks(KernelCase):
         """The kernel does not tell of links."""
         if not json.loads(run(NATRACTL, "--json", "probe"))["tcx"]:
             self.skipTest("no TCX")
-        agent = self.watched("tcx-hostside")
+        self.attach("tcx-hostside")
+        agent = self.watched()
         begin = time.monotonic()
         fd = bpfsys.load_pass()
         links = [bpfsys.tcx_link(fd, socket.if_nametoindex(DEV), kind,
@@ -118,15 +125,98 @@ class Hooks(KernelCase):
 
     def test_pod_side_is_left_alone(self):
         """What a pod does to its own interface is its own doing."""
-        agent = self.watched("clsact-podside")
+        self.attach("clsact-podside")
+        agent = self.watched()
         for _ in range(3):
             subprocess.run(["nsenter", f"--net={self.node.netns('a')}", "tc", "qdisc", "del",
                             "dev", "eth0", "clsact"], check=False, stderr=subprocess.DEVNULL)
-            for verb in "add", "del":
-                run("tc", "filter", verb, "dev", DEV, "egress", "prio", "7", "protocol", "ip",
-                    "u32", "match", "u32", "0", "0", "flowid", "1:1")
+            self.stir()
             time.sleep(0.5)
         self.assertEqual(agent.count("took natra's place"), 0)
+
+    def test_pod_side_has_the_name_of_the_host_side(self):
+        """A pod may name its interface as it likes."""
+        enter = "nsenter", f"--net={self.node.netns('a')}"
+        run(*enter, "ip", "link", "set", "eth0", "name", DEV)
+        self.attach("clsact-podside", DEV)
+        agent = self.watched()
+        for handle in range(1, 4):
+            run(*enter, "tc", "filter", "add", "dev", DEV, "egress", "protocol", "all",
+                "prio", "1", "handle", str(handle), "bpf", "direct-action", "object-pinned",
+                f"{self.bpffs}/handle_ingress")
+            self.stir()
+            time.sleep(0.7)
+        self.assertEqual(agent.count("natra's place"), 0, agent.log())
+        self.assertIn("natra_contested_hooks 0\n", agent.get("/metrics")[1])
+
+    def stir(self):
+        """Change something on the host side that is nothing of natra's."""
+        for verb in "add", "del":
+            run("tc", "filter", verb, "dev", DEV, "egress", "prio", "7", "protocol", "ip",
+                "u32", "match", "u32", "0", "0", "flowid", "1:1")
+
+    def test_pod_deletes_its_interface(self):
+        """Without TCX the kernel lists no filters on what is gone, and no error."""
+        self.attach("clsact-podside")
+        agent = self.watched()
+        run("nsenter", f"--net={self.node.netns('a')}", "ip", "link", "del", "eth0")
+        time.sleep(12)
+        self.assertEqual(agent.count("natra's place"), 0, agent.log())
+        self.assertEqual(agent.count("cannot be put back"), 0, agent.log())
+        self.assertIn("natra_contested_hooks 0\n", agent.get("/metrics")[1])
+
+    def test_pod_moves_its_interface_away(self):
+        """Then the host side cannot be mended, but it is not left alone silently."""
+        self.attach("clsact-podside")
+        agent = self.watched()
+        away = subprocess.Popen(["unshare", "--net", "sleep", "60"])
+        self.addCleanup(away.wait)
+        self.addCleanup(away.kill)
+        own = os.readlink("/proc/self/ns/net")
+        wait_until(lambda: os.readlink(f"/proc/{away.pid}/ns/net") != own, agent.log, 10)
+        run("nsenter", f"--net={self.node.netns('a')}", "ip", "link", "set", "eth0", "netns",
+            str(away.pid))
+        run("tc", "qdisc", "del", "dev", DEV, "clsact")
+        agent.wait(f"cannot be put back on '{DEV}'", timeout=20)
+
+    def test_del_comes_first(self):
+        """The attachment goes while its place is being given back."""
+        self.attach("clsact-hostside")
+        agent = self.watched()
+        directory = next(p for p in self.bpffs.rglob("*") if re.fullmatch("[0-9a-f]{32}", p.name))
+        fd = os.open(directory, os.O_RDONLY)
+        self.addCleanup(os.close, fd)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        run("tc", "qdisc", "del", "dev", DEV, "clsact")
+        time.sleep(0.5)
+        shutil.rmtree(directory)
+        fcntl.flock(fd, fcntl.LOCK_UN)
+        time.sleep(2)
+        self.assertEqual(agent.count("cannot be put back"), 0, agent.log())
+
+    def test_changes_that_leave_natra_its_place(self):
+        """Another agent that changes its filters all the time is looked at ever more rarely.
+        Each job is a process, and the namespace numbers them."""
+        self.attach("clsact-hostside")
+        agent = self.watched()
+
+        def last_pid():
+            with subprocess.Popen(["true"]) as p:
+                return p.pid
+        with subprocess.Popen(["tc", "-batch", "-"], stdin=subprocess.PIPE, text=True) as tc:
+            before = last_pid()
+            end = time.monotonic() + FIGHT_S
+            while time.monotonic() < end:
+                for verb in "add", "del":
+                    tc.stdin.write(f"filter {verb} dev {DEV} egress prio 7 protocol ip u32"
+                                   " match u32 0 0 flowid 1:1\n")
+                tc.stdin.flush()
+                time.sleep(0.05)
+            jobs = last_pid() - before - 1
+            tc.stdin.close()
+        print(f"{jobs} jobs in {FIGHT_S} s", file=sys.stderr)
+        self.assertLess(jobs, 15)
+        self.assertEqual(agent.count("natra's place"), 0, agent.log())
 
     def cpu_s(self, agent):
         """The agent's time, and that of the jobs that have ended."""
@@ -136,7 +226,8 @@ class Hooks(KernelCase):
 
     def test_fight(self):
         """The other agent answers at once, each time."""
-        agent = self.watched("clsact-hostside")
+        self.attach("clsact-hostside")
+        agent = self.watched()
         ends = threading.Event()
 
         def fight():
@@ -168,7 +259,8 @@ class Hooks(KernelCase):
 
     def test_others_filters(self):
         """Filters of others where natra has none are no work."""
-        agent = self.watched("clsact-hostside")
+        self.attach("clsact-hostside")
+        agent = self.watched()
         run("ip", "link", "add", "other0", "type", "veth", "peer", "name", "other1")
         self.addCleanup(run, "ip", "link", "del", "other0")
         run("tc", "qdisc", "add", "dev", "other0", "clsact")

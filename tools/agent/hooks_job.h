@@ -18,6 +18,8 @@ struct hook_entry {
 	bool is_given_up;
 	uint32_t rounds; /* how often its place was given back */
 	uint64_t last_ms;
+	uint32_t vain_looks; /* in a row: it had its place all the same */
+	uint64_t asked_ms;   /* when the last look for a change began */
 };
 
 enum hook_state {

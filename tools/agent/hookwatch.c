@@ -17,6 +17,9 @@
 #define GAP_MS         200
 #define STRANGE_GAP_MS 5000
 #define PERIOD_MS      10000
+/* If changes on an interface leave natra its place time and again, the distance of looks there
+ * doubles so often, and is PERIOD_MS then. */
+#define VAIN_LOOKS_MAX 6
 /* A place is given back this often, and the time between doubles each time, from FIRST_WAIT_MS
  * on; then natra leaves it until it was quiet for QUIET_MS. */
 #define ROUNDS_MAX     5
@@ -40,10 +43,24 @@ static uint64_t due_ms(const struct hook_entry *entry)
 			     : 0;
 }
 
+/* Returns how long after a look at an entry the next one is worth while. */
+static uint64_t gap_ms(const struct hook_entry *entry)
+{
+	return entry->vain_looks < VAIN_LOOKS_MAX
+		       ? (uint64_t)GAP_MS << entry->vain_looks
+		       : PERIOD_MS;
+}
+
+static bool may_look(const struct hook_entry *entry, uint64_t now_ms)
+{
+	return !entry->vain_looks || entry->asked_ms + gap_ms(entry) <= now_ms;
+}
+
 /* Sets the timer for the first thing that is to be done. */
 static void arm(struct hookwatch *h)
 {
 	const uint64_t now_ms = clock_ms();
+	const uint64_t least_ms = h->has_failed ? STRANGE_GAP_MS : GAP_MS;
 	uint64_t at_ms = h->looked_ms + PERIOD_MS;
 
 	if (h->work.pid || h->work.is_waiting)
@@ -56,12 +73,15 @@ static void arm(struct hookwatch *h)
 
 		if (!entry->is_dirty || entry->is_given_up)
 			continue;
-		if (entry_ms < h->looked_ms + GAP_MS)
-			entry_ms = h->looked_ms + GAP_MS;
+		if (entry_ms < h->looked_ms + least_ms)
+			entry_ms = h->looked_ms + least_ms;
+		if (entry->vain_looks &&
+		    entry_ms < entry->asked_ms + gap_ms(entry))
+			entry_ms = entry->asked_ms + gap_ms(entry);
 		at_ms = entry_ms < at_ms ? entry_ms : at_ms;
 	}
 	if (h->looks_at_all)
-		at_ms = h->looked_ms + GAP_MS;
+		at_ms = h->looked_ms + least_ms;
 	timer_set(&h->next,
 		  at_ms > now_ms + GATHER_MS ? at_ms - now_ms : GATHER_MS);
 }
@@ -79,6 +99,9 @@ static bool note(void *arg, uint32_t ifindex)
 	/* Of two who fight natra is the one that stops, and this is all that it costs. */
 	if (entry->is_given_up || entry->is_dirty)
 		return false;
+	/* It was quiet for longer than natra has waited. */
+	if (clock_ms() - entry->asked_ms > 2 * gap_ms(entry))
+		entry->vain_looks = 0;
 	entry->is_dirty = true;
 	return true;
 }
@@ -119,8 +142,12 @@ static void look(void *arg)
 		}
 		entry->may_restore =
 			entry->rounds < ROUNDS_MAX && due_ms(entry) <= now_ms;
-		entry->is_asked = entry->is_dirty;
+		entry->is_asked = entry->is_dirty &&
+				  (h->looks_at_all || may_look(entry, now_ms));
+		if (!entry->is_asked)
+			continue;
 		entry->is_dirty = false;
+		entry->asked_ms = now_ms;
 	}
 	/* The job may have to wait. What changes from here on is for the next one. */
 	h->asks_for_all = h->looks_at_all;
@@ -148,6 +175,11 @@ static void update(struct hookwatch *h, struct hook_entry *entry,
 {
 	const uint64_t now_ms = clock_ms();
 
+	if (state == HOOK_WELL && entry->is_asked &&
+	    entry->vain_looks < VAIN_LOOKS_MAX)
+		entry->vain_looks++;
+	if (state == HOOK_RESTORED || state == HOOK_LOST)
+		entry->vain_looks = 0;
 	if (state == HOOK_RESTORED ||
 	    (state == HOOK_LOST && entry->may_restore)) {
 		entry->rounds++;
@@ -160,6 +192,14 @@ static void update(struct hookwatch *h, struct hook_entry *entry,
 		give_up(h, entry);
 	else
 		entry->is_dirty = true;
+}
+
+/* Keeps in mind what a job was to look at that failed. */
+static void ask_again(struct hookwatch *h)
+{
+	h->looks_at_all |= h->asks_for_all;
+	for (size_t i = 0; i < h->len; i++)
+		h->list[i].is_dirty |= h->list[i].is_asked;
 }
 
 static void done(void *arg, enum work_end end)
@@ -176,6 +216,7 @@ static void done(void *arg, enum work_end end)
 				end == WORK_DONE ? report->error
 						 : "ended half-way");
 		h->has_failed = true;
+		ask_again(h);
 		arm(h);
 		return;
 	}

@@ -64,6 +64,13 @@ static void put(struct work **list, struct work *work)
 	*list = work;
 }
 
+static void put_last(struct work **list, struct work *work)
+{
+	while (*list)
+		list = &(*list)->next;
+	put(list, work);
+}
+
 static void take(struct work **list, const struct work *work)
 {
 	while (*list != work)
@@ -79,7 +86,8 @@ void work_start(struct work *work)
 		return;
 	if (must_wait(work)) {
 		work->is_waiting = true;
-		put(&work->workers->waiting, work);
+		/* Two kinds that always have something to do must not starve a third. */
+		put_last(&work->workers->waiting, work);
 		return;
 	}
 	memset(work->report, 0, work->report_size);
