@@ -13,8 +13,10 @@
  * there is a file hold-attach, and changing its limits while there is hold-configure, or
  * hold-ID. The
  * file group-shop stands for the group "shop", which has a rate of ingress. The file
- * kill-group-NAME stands for a process that is killed when it sets the group. Each call that changes something adds a line to the
- * file `calls`.
+ * kill-group-NAME stands for a process that is killed when it sets the group. While there is
+ * element-unreadable the agent itself, unlike its jobs, can read no file as a whole,
+ * and while there is element-unwritable the job that installs can write none once it has planned. Each call that
+ * changes something adds a line to the file `calls`.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -24,10 +26,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <natra/natra.h>
 
+#include "../../tools/agent/install_job.h"
 #include "../../tools/pods/interface.h"
 
 int __wrap_natra_attach(struct natra *n, const struct natra_target *target,
@@ -66,6 +70,10 @@ const char *__real_natra_error(const struct natra *n);
 enum natra_code __wrap_natra_error_code(const struct natra *n);
 enum natra_code __real_natra_error_code(const struct natra *n);
 int __wrap_unshare(int flags);
+int __wrap_install_plan(struct install *i, struct install_plan **ret_plan);
+int __real_install_plan(struct install *i, struct install_plan **ret_plan);
+int __wrap_dir_read_fd(int fd, char **ret_text);
+int __real_dir_read_fd(int fd, char **ret_text);
 const char *__wrap_veth_make(const char *ifname, const char *peer);
 int __wrap_interface_find(int root_fd, const struct cached *cached,
 			  struct natra *n, int netns_fd,
@@ -167,6 +175,38 @@ static enum natra_code read_code(FILE *f)
 			return (enum natra_code)i;
 	}
 	return NATRA_CODE_NONE;
+}
+
+static pid_t agent_pid;
+
+__attribute__((constructor)) static void note_agent(void)
+{
+	agent_pid = getpid();
+	/* A file that is too large is an error. */
+	(void)signal(SIGXFSZ, SIG_IGN);
+}
+
+int __wrap_install_plan(struct install *i, struct install_plan **ret_plan)
+{
+	struct rlimit limit;
+	int r = __real_install_plan(i, ret_plan);
+
+	if (access(path_of("element-unwritable").text, F_OK) == 0 &&
+	    getrlimit(RLIMIT_FSIZE, &limit) == 0) {
+		limit.rlim_cur = 0;
+		(void)setrlimit(RLIMIT_FSIZE, &limit);
+	}
+	return r;
+}
+
+int __wrap_dir_read_fd(int fd, char **ret_text)
+{
+	*ret_text = NULL;
+	return getpid() == agent_pid &&
+			       access(path_of("element-unreadable").text,
+				      F_OK) == 0
+		       ? -EIO
+		       : __real_dir_read_fd(fd, ret_text);
 }
 
 static int failing(const char *name)

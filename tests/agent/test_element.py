@@ -4,6 +4,7 @@
 before have the configuration of that element."""
 import json
 import os
+import re
 import sys
 import time
 
@@ -32,6 +33,39 @@ class Element(Case):
         (self.net / "10-it.conflist").write_text(json.dumps({
             "cniVersion": "1.0.0", "name": "it",
             "plugins": [{"type": "ptp"}, {"type": "natra", **keys}]}))
+
+    def test_element_that_cannot_be_kept(self):
+        """What was repaired meanwhile is counted, and what was not is not."""
+        self.pod(plugins=["ptp"])
+        self.begin()
+        self.write(ingressRate=1000000, capabilities={"bandwidth": True})
+        self.agent.wait("msg=ready part=install")
+        self.agent.wait("msg=ready part=pods")
+        plugin = self.node.root / "opt/cni/bin/natra"
+
+        def repairs():
+            return int(re.search(r"\nnatra_conflist_repairs_total (\d+)",
+                                 self.agent.get("/metrics")[1])[1])
+        # The directories are watched from the second look on.
+        time.sleep(1)
+        written = self.agent.count("msg=written")
+        fault = self.node.touch("element-unwritable")
+        plugin.unlink()
+        self.agent.wait("natra's element of the list: File too large")
+        self.assertFalse(plugin.exists())
+        fault.unlink()
+        self.agent.wait("msg=repaired")
+        self.assertEqual((self.agent.count("msg=written"), repairs()), (written, 1))
+        time.sleep(1)
+        fault = self.node.touch("element-unreadable")
+        plugin.unlink()
+        self.agent.wait("element of the list cannot be read: Input/output error")
+        self.agent.wait("msg=repaired", 2)
+        self.assertEqual(repairs(), 2)
+        # Pods may have started without the plugin.
+        self.node.pod("b", None, ["ptp"])
+        fault.unlink()
+        self.until("b", (1000000, 0))
 
     def test_edits(self):
         self.node.attached("net/a/eth0", 1000000, 0)

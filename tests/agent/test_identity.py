@@ -184,6 +184,24 @@ class Identity(KernelCase):
         result["result"]["interfaces"].append({"name": "up0"})
         path.write_text(json.dumps(result))
         wait_until(lambda: counted() == "0", agent.log)
+        # Nor is one counted that natra limits, whoever has made it.
+        result["result"]["interfaces"].pop()
+        path.write_text(json.dumps(result))
+        wait_until(lambda: counted() == "1", agent.log)
+        run(NATRACTL, "--bpffs", str(self.bpffs), "attach", "--netns",
+            str(self.node.netns("a")), "--id", "other", "--ingress-rate", "1M", "net7")
+        wait_until(lambda: counted() == "0", agent.log)
+        run(NATRACTL, "--bpffs", str(self.bpffs), "detach", "other")
+        wait_until(lambda: counted() == "1", agent.log)
+        # Where there are too many to look at, it is not hidden among them.
+        path.write_text(json.dumps({**result, "result": {
+            **result["result"], "interfaces": [*result["result"]["interfaces"],
+                                               {"name": "up0"}]}}))
+        wait_until(lambda: counted() == "0", agent.log)
+        subprocess.run(["nsenter", f"--net={self.node.netns('a')}", "ip", "-batch", "-"],
+                       input="\n".join(f"link add a{n} type veth peer name b{n}"
+                                       for n in range(600)), text=True, check=True)
+        wait_until(lambda: counted() == "1", agent.log)
 
     def test_without_a_kind(self):
         """A process of the pod can make interfaces that have none, as devices have none."""

@@ -161,6 +161,22 @@ class Kernel(KernelCase):
         self.assertIn("floor", api.events[-1][1]["message"])
         self.assertEqual(self.group_of("b"), "blue")
 
+    def test_joins_with_wrong_annotations(self):
+        """So it is with a group that is made after the pods."""
+        for name, annotations in (("a", {"natra.io/ingress-burst": "much"}),
+                                  ("b", {"natra.io/group-floor": "70M"})):
+            self.pod(name, 10000000, annotations=annotations,
+                     allowAnnotations=["ingress-burst", "group-floor"],
+                     group={"name": "{namespace}"})
+        self.write_groups("{}")
+        agent = self.agent("--groups", str(self.node.root / "groups.json"))
+        agent.wait("adopted=2")
+        self.write_groups('{"shop": {"ingressRate": "50M"}}')
+        for name in "ab":
+            wait_until(lambda n=name: self.group_of(n) == "shop", agent.log, 20)
+        self.assertEqual(set(self.limits().values()), {10000000})
+        self.assertIn("natra_failed_pods 0\n", agent.get("/metrics")[1])
+
     def test_file_of_groups(self):
         path = self.node.root / "groups.json"
 

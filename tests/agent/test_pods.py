@@ -127,9 +127,16 @@ class Adopt(Case):
         self.assertEqual(self.calls("attach", "upgrade"), [])
 
     def test_no_adopt(self):
+        """Without a look at the results, nothing is said of what it would find."""
         self.node.pod("a", {"ingressRate": 1000000}, ["ptp"])
-        self.run_agent("--no-adopt")
-        self.assertEqual(self.calls("attach"), [])
+        for options, is_said in ((["--no-adopt"], False), ([], True)):
+            with self.node.agent("--no-install", *options) as agent:
+                agent.wait("part=pods")
+                body = agent.get("/metrics")[1]
+            for name in "unnamed_interfaces", "unreadable_results":
+                self.assertEqual(f"\nnatra_{name} 0\n" in body, is_said, body)
+            self.assertIn("\nnatra_failed_pods 0\n", body)
+            self.assertEqual(len(self.calls("attach")), is_said)
 
     def test_old_cache_without_netns(self):
         self.node.pod("a", {"ingressRate": 1000000}, ["ptp"], netns_key=False)
@@ -173,6 +180,20 @@ class Adopt(Case):
         self.assertEqual(self.calls("attach"), [])
         self.assertIn("a running pod has joined its group",
                       self.run_agent("--replace-bandwidth"))
+
+    def test_joins_with_a_wrong_annotation(self):
+        """No pod gets out of a group that is made later by an annotation that is wrong."""
+        self.node.pod("a", {"ingressRate": 1000000}, ["ptp", {
+            "type": "natra", "allowAnnotations": ["ingress-burst"],
+            "group": {"name": "{namespace}"},
+            "capabilities": {"bandwidth": True, "io.kubernetes.cri.pod-annotations": True}}],
+            {"natra.io/ingress-burst": "much"})
+        self.node.attached("net/a/eth0", 1000000, 0)
+        self.node.touch("group-shop")
+        log = self.run_agent()
+        self.assertIn("a running pod has joined its group", log)
+        self.assertNotIn("failed", log)
+        self.assertIn("in=1000000 out=0 burst=0", self.calls("attach")[0])
 
     def test_groups_by_annotations_that_limits_follow(self):
         """What such an annotation was at the pod's start does not count."""

@@ -6,11 +6,13 @@
 #include "../common/text.h"
 
 /* Changes that come within this time are handled by one job. */
-#define GATHER_MS  10
-#define RETRY_MS   2000
-#define JOB_MAX_MS 60000
-/* How long a pod for whose annotations there was no room waits until it is read again. */
-#define REREAD_MS  5000
+#define GATHER_MS     10
+#define RETRY_MS      2000
+#define JOB_MAX_MS    60000
+/* The shortest and the longest time between two readings of all pods, for those for whose
+ * annotations there was no room. */
+#define REREAD_MIN_MS 5000
+#define REREAD_MAX_MS 60000
 
 /* Gives the edit another text, which it owns then, or none. */
 static void set_text(struct edits_queue *q, struct edit *edit, char *text)
@@ -76,8 +78,8 @@ static void put_off(struct edit *edit)
 {
 	uint64_t wait_ms = backoff_next_ms(&edit->backoff, 0);
 
-	if (!edit->annotations && wait_ms < REREAD_MS)
-		wait_ms = REREAD_MS;
+	if (!edit->annotations && wait_ms < REREAD_MIN_MS)
+		wait_ms = REREAD_MIN_MS;
 	edit->due_ms = clock_ms() + wait_ms;
 }
 
@@ -231,7 +233,8 @@ static void wait_for_first(struct edits_queue *q)
 			  first->due_ms > now_ms ? first->due_ms - now_ms : 0);
 }
 
-/* Gets an event of each pod for whose annotations there was no room, but not all the time. */
+/* Gets an event of each pod for whose annotations there was no room. All pods of the node are
+ * asked for, so that is done less and less often as long as there is none. */
 static void reread(struct edits_queue *q)
 {
 	const uint64_t now_ms = clock_ms();
@@ -241,9 +244,15 @@ static void reread(struct edits_queue *q)
 		if (!edit->annotations)
 			count++;
 	}
+	if (!count && !q->first)
+		q->reread_wait_ms = 0;
 	if (!count || now_ms < q->reread_ms)
 		return;
-	q->reread_ms = now_ms + REREAD_MS;
+	q->reread_wait_ms =
+		q->reread_wait_ms ? 2 * q->reread_wait_ms : REREAD_MIN_MS;
+	if (q->reread_wait_ms > REREAD_MAX_MS)
+		q->reread_wait_ms = REREAD_MAX_MS;
+	q->reread_ms = now_ms + q->reread_wait_ms;
 	for (const struct edit *edit = q->later; edit; edit = edit->next) {
 		if (!edit->annotations)
 			forget(q, edit);
@@ -373,7 +382,9 @@ void edits_add(struct edits_queue *q, const struct podevent *event)
 	edit = find(q->first, event->uid);
 	if (edit) {
 		edit->is_newer = q->work.pid != 0;
-		edit->has_failed = edit->was_held = false;
+		/* If the pod was only read again, its failure was said. */
+		if (edit->hash != hash)
+			edit->has_failed = edit->was_held = false;
 	} else {
 		edit = find_or_make(q, event, hash);
 		add_last(q, edit);

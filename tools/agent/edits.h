@@ -24,8 +24,10 @@ struct edits_queue {
 	struct edit *first, **end;
 	struct edit *later;
 	struct timer again;
-	size_t bytes;       /* of the annotations of both */
-	uint64_t reread_ms; /* when pods may be read again for them */
+	size_t bytes; /* of the annotations of both */
+	/* When pods may be read again for them, and how much later once more; 0: none had
+	 * to be. */
+	uint64_t reread_ms, reread_wait_ms;
 	/* The hash of the annotations that a pod had, at a place that follows from its
 	 * uid. */
 	struct {

@@ -38,6 +38,7 @@ struct health {
 	struct budget unreadable_said; /* ... in the log */
 	size_t unreadable_results;
 	size_t unnamed_interfaces; /* see jobs.h; of the last look, too */
+	bool has_results;          /* the last look was at the cache, too */
 };
 
 void health_init(struct health *health, struct log *log);

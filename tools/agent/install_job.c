@@ -72,11 +72,13 @@ static int round_of(struct install *i, bool apply, int element_fd,
 	note_plan(report, plan);
 	made = plan->changes_len;
 	r = write_element(element_fd, plan->element);
-	if (r < 0)
+	if (r < 0) {
 		(void)snprintf(report->error, sizeof(report->error),
 			       "natra's element of the list: %s", strerror(-r));
-	else if (apply)
+		made = 0;
+	} else if (apply) {
 		r = install_apply(i, plan, &made);
+	}
 	note_changes(report, plan, made);
 	if (r == 0 && apply && plan->changes_len)
 		r = 1;

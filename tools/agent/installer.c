@@ -198,12 +198,32 @@ static uint64_t next_try_ms(struct installer *in)
 	return in->retry_ms;
 }
 
+/* Accounts for what the job has changed, whatever it has failed at since: half of a repair
+ * counts as one. */
+static void take_changes(struct installer *in, const char *what)
+{
+	if (!report_of(in)->changes)
+		return;
+	if (in->is_complete)
+		budget_take(&in->repairs, clock_ms());
+	in->has_changed = true;
+	say_changes(in, what);
+}
+
 static uint64_t succeeded(struct installer *in)
 {
 	const struct install_report *report = report_of(in);
 	bool is_new = false;
-	int r = note_element(in, &is_new);
+	int r;
 
+	if (report->changes && !in->may_apply) {
+		in->retry_ms = 0;
+		return stop_repairs(in);
+	}
+	take_changes(in, in->is_complete ? "repaired" : "written");
+	in->written += report->changes > 0;
+	in->repaired += report->changes && in->is_complete;
+	r = note_element(in, &is_new);
 	if (r < 0) {
 		health_fail(in->health, PART_INSTALL, NATRA_LOG_ERROR,
 			    "natra's element of the list cannot be read: %s",
@@ -211,18 +231,11 @@ static uint64_t succeeded(struct installer *in)
 		return next_try_ms(in);
 	}
 	in->retry_ms = 0;
-	if (report->changes && !in->may_apply)
-		return stop_repairs(in);
-	if (report->changes && in->is_complete) {
-		budget_take(&in->repairs, clock_ms());
-		in->repaired++;
-	}
-	in->written += report->changes > 0;
-	say_changes(in, in->is_complete ? "repaired" : "written");
 	say_mode(in);
 	health_ready(in->health, PART_INSTALL);
-	if (in->completed && (report->changes || !in->is_complete || is_new))
+	if (in->completed && (in->has_changed || !in->is_complete || is_new))
 		in->completed(in->arg);
+	in->has_changed = false;
 	in->is_complete = true;
 	return RECHECK_MS;
 }
@@ -237,10 +250,7 @@ static uint64_t failed(struct installer *in)
 					     : NATRA_LOG_ERROR;
 
 	in->failures++;
-	say_changes(in, "written");
-	/* Half of a repair counts as one. */
-	if (report->changes && in->is_complete && in->may_apply)
-		budget_take(&in->repairs, clock_ms());
+	take_changes(in, "written");
 	health_fail(in->health, PART_INSTALL, level, "%s", report->error);
 	return next_try_ms(in);
 }

@@ -33,9 +33,10 @@ struct installer {
 	uint64_t retry_ms; /* 0: the last look did not fail */
 	uint64_t last_end_ms;
 	bool is_complete; /* natra was installed once since the start */
-	bool may_apply;   /* what the job that runs is allowed to do */
-	bool is_asked;    /* something has changed while the job ran */
-	bool is_removed;  /* natra was uninstalled since the start */
+	bool has_changed; /* ... or repaired, and `completed` was not called yet */
+	bool may_apply;  /* what the job that runs is allowed to do */
+	bool is_asked;   /* something has changed while the job ran */
+	bool is_removed; /* natra was uninstalled since the start */
 	/* Looks that changed something, those that failed, and how often
 	 * something was changed that somebody else had undone. */
 	uint64_t written, failures, repaired;

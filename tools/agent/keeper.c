@@ -79,6 +79,7 @@ static bool say_pods(const struct keeper *k, enum work_end end)
 		health_note(k->health, PART_PODS, "%s", "");
 	k->health->failed_pods = report->failed;
 	k->health->unnamed_interfaces = report->unnamed;
+	k->health->has_results = k->jobs.adopt;
 	if (!report->adopted && !report->replaced && !report->upgraded &&
 	    !report->failed)
 		return true;

@@ -19,12 +19,20 @@
 /* Other jobs on limits wait for this one, so what remains is for the next. */
 #define DRAIN_MAX_MS 20000
 
+/* An interface that leads out of a pod and that no result names. */
+struct unnamed {
+	uint64_t netns_inode;
+	uint32_t ifindex;
+};
+
 struct pods {
 	const struct jobs *jobs;
 	struct natra *n;
 	struct natra *before; /* on the bpffs before; NULL: there is none */
 	int root_fd;
 	struct pods_report *report;
+	struct unnamed *unnamed;
+	size_t unnamed_len;
 	size_t waiting;    /* pods whose queues must drain first */
 	uint64_t until_ms; /* when queues begin to drain no more; 0: never */
 	char why[INTERFACE_WHY_MAX]; /* of the podif that is looked at */
@@ -54,11 +62,25 @@ static void note(struct pods *pods, const struct podif *podif, int r,
 	}
 }
 
+/* Lets a wish change nothing but the group: somebody may have changed the pod's other limits
+ * since it started. */
+static void keep_limits(struct natra_policy *wanted,
+			const struct natra_policy *has)
+{
+	struct natra_policy policy = *has;
+
+	policy_take_group(&policy, wanted);
+	policy.shaped_subnets = wanted->shaped_subnets;
+	policy.shaped_subnets_len = wanted->shaped_subnets_len;
+	policy.unshaped_subnets = wanted->unshaped_subnets;
+	policy.unshaped_subnets_len = wanted->unshaped_subnets_len;
+	*wanted = policy;
+}
+
 /* Lets a pod that is in no group join one that was made after it. */
 static int join_group(struct pods *pods, const struct podif *podif,
 		      const struct natra_info *info)
 {
-	struct natra_policy policy = info->policy;
 	struct failure failure = {0};
 	enum podif_change change = PODIF_SAME;
 	struct wish wish;
@@ -69,17 +91,13 @@ static int join_group(struct pods *pods, const struct podif *podif,
 	if (info->policy.group[0] || info->policy.classes_len ||
 	    !wish_may_join(podif->cached, pods->jobs->conf))
 		return 0;
-	if (wish_read(&wish, podif->cached, pods->jobs->conf, NULL, pods->n,
-		      pods->jobs->log, &failure)) {
+	if (wish_read_start(&wish, podif->cached, pods->jobs->conf, pods->n,
+			    pods->jobs->log, &failure)) {
 		podif_failed(pods, podif, failure.msg);
 	} else if (wanted->group[0]) {
-		/* Somebody may have changed its other limits since it started. */
-		policy_take_group(&policy, wanted);
-		policy.shaped_subnets = wanted->shaped_subnets;
-		policy.shaped_subnets_len = wanted->shaped_subnets_len;
-		policy.unshaped_subnets = wanted->unshaped_subnets;
-		policy.unshaped_subnets_len = wanted->unshaped_subnets_len;
-		*wanted = policy;
+		keep_limits(wanted, &info->policy);
+		/* It may be impossible with what its annotations ask of the group. */
+		keep_limits(&wish.settings.plain, &info->policy);
 		r = podif_attach(podif, &wish, &change);
 		if (wanted->group[0] &&
 		    (change == PODIF_LIMITED || change == PODIF_REPLACED))
@@ -164,17 +182,22 @@ static void leave_before(const struct pods *pods, const struct podif *podif)
 		podif_failed(pods, podif, natra_error(pods->n));
 }
 
-struct unnamed {
-	uint32_t limited; /* the pod's interface that has limits */
-	size_t count;
+struct unnamed_of {
+	struct pods *pods;
+	uint64_t netns_inode;
 };
 
-static int count_unnamed(void *arg, const struct pod_link *link, const char *to)
+static int note_unnamed(void *arg, const struct pod_link *link, const char *to)
 {
-	struct unnamed *unnamed = arg;
+	const struct unnamed_of *of = arg;
+	struct pods *pods = of->pods;
 
 	(void)to;
-	unnamed->count += link->ifindex != unnamed->limited;
+	pods->unnamed =
+		memory_grow(pods->unnamed,
+			    (pods->unnamed_len + 1) * sizeof(*pods->unnamed));
+	pods->unnamed[pods->unnamed_len++] =
+		(struct unnamed){of->netns_inode, link->ifindex};
 	return 0;
 }
 
@@ -182,19 +205,44 @@ static int count_unnamed(void *arg, const struct pod_link *link, const char *to)
 static void look_for_unnamed(struct pods *pods, const struct podif *podif)
 {
 	struct natra_info info = NATRA_INIT(info);
-	struct unnamed unnamed = {0};
+	struct unnamed_of of = {.pods = pods};
 	cleanup_close int fd = -1;
+	int r = 0;
 
 	if (strcmp(podif->cached->ifname, "eth0") != 0 ||
 	    podif_query(podif, &info) <= 0)
 		return;
-	unnamed.limited = info.ifindex;
+	of.netns_inode = info.netns_inode;
 	fd = netns_open(pods->root_fd, podif->cached->netns);
 	if (fd >= 0 &&
 	    interface_check_netns(podif->cached, fd, podif->why) == 0)
-		(void)interface_foreach_unnamed(pods->root_fd, podif->cached,
-						fd, count_unnamed, &unnamed);
-	pods->report->unnamed += unnamed.count;
+		r = interface_foreach_unnamed(pods->root_fd, podif->cached, fd,
+					      note_unnamed, &of);
+	/* A pod that has too many to look at must not hide one by that. */
+	pods->report->unnamed += r == -E2BIG;
+}
+
+/* Forgets the interface if this is what limits it, under whatever name and id. */
+static int drop_limited(void *arg, const struct natra_info *info)
+{
+	struct pods *pods = arg;
+
+	for (size_t i = pods->unnamed_len; i-- > 0;) {
+		if (pods->unnamed[i].netns_inode == info->netns_inode &&
+		    pods->unnamed[i].ifindex == info->ifindex)
+			pods->unnamed[i] = pods->unnamed[--pods->unnamed_len];
+	}
+	return 0;
+}
+
+/* All attachments are made by now. If they cannot be read, none is taken for limited. */
+static void count_unnamed(struct pods *pods)
+{
+	if (pods->unnamed_len)
+		(void)natra_foreach_attachment(pods->n, drop_limited, pods);
+	pods->report->unnamed += pods->unnamed_len;
+	free(pods->unnamed);
+	pods->unnamed = NULL;
 }
 
 static int look_at_result(void *arg, const char *path, const char *text)
@@ -260,18 +308,25 @@ static int upgrade(struct pods *pods)
 	return r;
 }
 
+static int look_at_results(struct pods *pods)
+{
+	pods->waiting = pods->unnamed_len = 0;
+	pods->report->unreadable = pods->report->unnamed = 0;
+	return results_foreach(pods->root_fd, look_at_result, pods);
+}
+
 /* Pods go first whose upstream limits have no queue. The others are at upstream's
  * rate meanwhile; one at a time, because their senders need the machine for it. */
 static int adopt(struct pods *pods)
 {
-	int r = results_foreach(pods->root_fd, look_at_result, pods);
+	int r = look_at_results(pods);
 
-	if (r < 0 || !pods->waiting)
-		return r;
-	pods->waiting = pods->report->unreadable = pods->report->unnamed = 0;
-	pods->until_ms = clock_ms() + DRAIN_MAX_MS;
-	r = results_foreach(pods->root_fd, look_at_result, pods);
-	pods->report->later = pods->waiting;
+	if (r == 0 && pods->waiting) {
+		pods->until_ms = clock_ms() + DRAIN_MAX_MS;
+		r = look_at_results(pods);
+		pods->report->later = pods->waiting;
+	}
+	count_unnamed(pods);
 	return r;
 }
 

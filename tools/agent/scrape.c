@@ -234,7 +234,7 @@ static void write_agent(struct exposition *e, const struct scrape *scrape)
 		write_one(e, &events, no_labels, health->unreadable_events);
 		write_one(e, &lost, no_labels, health->lost_events);
 	}
-	if (health->parts[PART_PODS].is_on) {
+	if (health->has_results) {
 		write_one(e, &results, no_labels, health->unreadable_results);
 		write_one(e, &unnamed, no_labels, health->unnamed_interfaces);
 	}

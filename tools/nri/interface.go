@@ -32,7 +32,7 @@ const (
 // interfaceOf returns the name of a pod's interface: of a pod that has not run yet the one
 // that has its first address, or without an address the one of the standard name. A process
 // of a pod that may have run can have given both to another interface, so of such a pod it is
-// the other end of the veth that libcni's result names; or without such a result the one with
+// the other end of the pair (veth or netkit) that libcni's result names; or without such a result the one with
 // the address if that leads out of the pod, and no other one does that no result names.
 func (p *plugin) interfaceOf(ctx context.Context, pod *api.PodSandbox, mayHaveRun bool) (string, error) {
 	if !mayHaveRun && len(pod.GetIps()) == 0 {
@@ -47,10 +47,10 @@ func (p *plugin) interfaceOf(ctx context.Context, pod *api.PodSandbox, mayHaveRu
 	}
 	results := p.resultsOf(pod.GetId())
 	own := results[standard]
-	leading := map[string]string{} // the veths whose other end is on the node, and that end
+	leading := map[string]string{} // those of a pair whose other end is on the node, and that end
 	asked := 0
 	for _, l := range links {
-		if l.kind != "veth" {
+		if !isPair(l.kind) {
 			continue
 		}
 		if asked++; asked > pairsMax {
@@ -85,13 +85,19 @@ func (p *plugin) interfaceOf(ctx context.Context, pod *api.PodSandbox, mayHaveRu
 		"interfaces that lead out of it: %v: %w", name, unnamed, syscall.EBADE)
 }
 
+// isPair returns whether an interface of the kind has another end, which is one of the pod's
+// only if it was moved there.
+func isPair(kind string) bool {
+	return kind == "veth" || kind == "netkit"
+}
+
 // leadOut returns the interfaces by which packets leave the pod, but those that results name: a
-// veth that leads to the node, a device, and what is above one of the node's. A process in the
+// pair that leads to the node, a device, and what is above one of the node's. A process in the
 // pod can make one of any kind above what it has itself, and give it, or lo, the pod's address.
 func leadOut(links []link, leading map[string]string, results map[string]result) (names []string) {
 	for _, l := range links {
 		host, leads := leading[l.name]
-		leads = leads || l.kind != "veth" && l.leaves || l.kind == "" && l.device
+		leads = leads || !isPair(l.kind) && l.leaves || l.kind == "" && l.device
 		if leads && !isNamed(l, host, results) {
 			names = append(names, l.name)
 		}
@@ -134,7 +140,7 @@ func holder(links []link, addresses []string) (string, error) {
 
 // result is what libcni's cache says of one interface of a pod.
 type result struct {
-	hosts []string          // the ends of veths that are outside of the pod, on the node
+	hosts []string          // the ends of pairs that are outside of the pod, on the node
 	own   map[string]string // those in it, and their MACs
 }
 
@@ -160,12 +166,18 @@ func (p *plugin) resultsOf(sandbox string) map[string]result {
 			for _, one := range cached.Result.Interfaces {
 				if one.Sandbox != "" {
 					r.own[one.Name] = one.Mac
-				} else if p.kindOnNode(one.Name) == "veth" {
+				} else if isPair(p.kindOnNode(one.Name)) {
 					r.hosts = append(r.hosts, one.Name)
 				}
 			}
+			// Multus and libcni can both have one of an interface.
 			before := results[cached.IfName]
 			r.hosts = append(r.hosts, before.hosts...)
+			for name, mac := range before.own {
+				if r.own[name] == "" {
+					r.own[name] = mac
+				}
+			}
 			results[cached.IfName] = r
 		}
 	}

@@ -57,7 +57,7 @@ func newRig(t *testing.T, cases ...string) *rig {
 	r.plugin = newPlugin(n, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	r.results = dir
 	r.kindOnNode = func(name string) string {
-		return map[string]string{"veth1": "veth", "veth2": "veth", "br0": "bridge"}[name]
+		return map[string]string{"veth1": "veth", "veth2": "veth", "nk1": "netkit", "br0": "bridge"}[name]
 	}
 	r.links = func(string) ([]link, error) { return []link{{name: standard, kind: "veth"}}, nil }
 	return r
@@ -285,6 +285,8 @@ func TestInterfaceOfRunningPod(t *testing.T) {
 	const net1 = `{"containerId": "1", "ifName": "net1", "result": {"interfaces": [{"name": "net1",
 		"mac": "02:00:00:00:00:07", "sandbox": "/"}]}}`
 	own := net.ParseIP(address)
+	const bare1 = `{"containerId": "1", "ifName": "net1", "result": {"interfaces": [
+		{"name": "other", "sandbox": "/"}]}}`
 	for what, c := range map[string]struct {
 		links      []link
 		hosts      string // of libcni's result
@@ -308,12 +310,18 @@ func TestInterfaceOfRunningPod(t *testing.T) {
 		"a device":            {[]link{node("", "eth0", own)}, "", true, "eth0", "", nil},
 		"no device":           {[]link{at("", "eth0", own)}, "", true, "", "may not be its own", nil},
 		"above the pod's own": {[]link{node("", "wan0"), at("macvlan", "eth0", own)}, "", true, "", "may not be its own", nil},
+		"netkit":              {[]link{at("dummy", "eth0", own), at("netkit", "wan1")}, "nk1", true, "wan1", "", nil},
+		"netkit has moved":    {[]link{node("netkit", "eth0", own)}, "nk1", true, "", "other end of \"nk1\"", nil},
+		"netkit, no result":   {[]link{at("netkit", "wan1", own)}, "", true, "wan1", "", nil},
+		"netkit of the pod's": {[]link{at("netkit", "inner", own)}, "", true, "", "may not be its own", nil},
+		"two results":         {[]link{node("macvlan", "eth0", own), node("macvlan", "net1")}, "", true, "eth0", "", []string{net1, bare1}},
 		"a tunnel":            {[]link{node("", "wan0"), at("vxlan", "eth0", own)}, "", true, "", "may not be its own", nil},
 		"loopback":            {[]link{node("", "wan0"), at("", "lo", own)}, "", true, "", "may not be its own", nil},
 		"a pair of the pod's": {[]link{at("veth", "inner", own)}, "", true, "", "may not be its own", nil},
 	} {
 		r := newRig(t, `*'"find_leftovers"'*'"inner"'*) echo '{"errno": 0, "result": {"host_ifname": ""}}';;`,
-			`*'"find_leftovers"'*'"wan0"'*) echo '{"errno": 0, "result": {"host_ifname": "veth2"}}';;`)
+			`*'"find_leftovers"'*'"wan0"'*) echo '{"errno": 0, "result": {"host_ifname": "veth2"}}';;`,
+			`*'"find_leftovers"'*'"wan1"'*) echo '{"errno": 0, "result": {"host_ifname": "nk1"}}';;`)
 		r.links = func(string) ([]link, error) { return c.links, nil }
 		pod := r.pod("10M")
 		pod.Ips = []string{address}
