@@ -93,8 +93,8 @@ static void go_on_unshaped(struct call *call, const struct natra_target *target,
 	call->outcome = "not shaped, the pod starts without limits";
 }
 
-/* Removes what an earlier ADD with the same id may have left. */
-static void remove_stale(struct call *call)
+/* Removes the attachment, which may be an earlier ADD's with the same id. */
+static void remove_attachment(struct call *call)
 {
 	struct natra_target target = NATRA_INIT(target);
 
@@ -117,7 +117,7 @@ static int attach_with(void *arg, const struct natra_policy *policy)
 
 	if (policy_has_limits(policy))
 		return natra_attach(a->call->n, a->target, policy, a->info);
-	remove_stale(a->call);
+	remove_attachment(a->call);
 	return 0;
 }
 
@@ -152,7 +152,7 @@ static int check_hold(struct call *call, const struct settings *settings,
 	lost = hold_lost(&hold);
 	if (lost && !settings->continue_on_error &&
 	    settings->policy.attach_mode != NATRA_MODE_AUTO) {
-		remove_stale(call);
+		remove_attachment(call);
 		return failure_set(
 			&call->failure, CNI_NOT_SHAPED,
 			"attachMode: %s does not limit %s beside %s ('%s' on '%s'), which the podside modes do",
@@ -245,10 +245,10 @@ int cmd_add(struct call *call)
 	else if (limited)
 		r = shape(call, &settings);
 	else if (id_fits)
-		remove_stale(call);
+		remove_attachment(call);
 	if (r == 0 && io_write_line(STDOUT_FILENO, result) < 0) {
 		if (limited)
-			remove_stale(call);
+			remove_attachment(call);
 		r = failure_set(&call->failure, CNI_IO,
 				"error writing to stdout");
 	}

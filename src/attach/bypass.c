@@ -13,7 +13,7 @@
 #include "util/cleanup.h"
 #include "util/clock.h"
 
-/* Who looks again within this time gets what came out last. */
+/* Who looks again within this time of a window's end gets what came out last. */
 #define LOOK_AGAIN_NS   1000000000ULL
 /* A packet that has been received waits this long at most for its CPU to judge it. */
 #define RECEIVE_WAIT_NS 20000000L

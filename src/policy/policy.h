@@ -98,8 +98,8 @@ struct natra_limits policy_limits(const struct natra_policy *policy,
  */
 struct natra_limits policy_backstop(const struct natra_policy *policy);
 
-/* Does the same as policy_limits for an interface that shares its longest GSO packet with other limits:
- * `segs` is policy_gso_segs() of the one that decides it. */
+/* Does the same as policy_limits for an interface that shares its longest GSO packet with other
+ * limits: `segs` is policy_gso_segs() of the one that decides it. */
 struct natra_limits policy_limits_of(const struct natra_policy *policy,
 				     enum leg leg, bool paced, uint32_t segs);
 
