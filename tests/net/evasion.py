@@ -561,9 +561,10 @@ def priority(rep, a):
         begin, before = meter.read()
         offered = seconds_of(send, a.settle)
         end, after = meter.read()
-        # The bound is the elapsed time and the burst, 0.5 s of the rate.
+        # The bound is the elapsed time and the burst, 0.5 s of the rate; a busy machine
+        # reads the counter later than the clock.
         rep.most(f"priority 7, {offered * 8 / 1e6:.0f} offered: in s of the rate",
-                 (after - before) * 8 / bits(CAP), 1.1 * (0.5 + end - begin))
+                 (after - before) * 8 / bits(CAP), 1.2 * (0.5 + end - begin))
 
 
 def main(rep, a):
