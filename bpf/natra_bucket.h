@@ -94,7 +94,7 @@ natra_inline void natra_bucket_convert(__u64 *tat_ns, __u64 base_ns,
 
 	if (tat <= base_ns || to_ns >= from_ns)
 		return;
-	/* What other CPUs add at the same time stays. */
+	/* An addition loses nothing of what other CPUs add at the same time. */
 	__sync_fetch_and_add(
 		tat_ns,
 		base_ns + ((owed_ns * ((to_ns << 14) / from_ns)) >> 14) - tat);

@@ -10,10 +10,10 @@
 #include "natra_maps.bpf.h"
 #include "natra_packet.bpf.h"
 
-static __always_inline int write_event(const struct natra_config *config,
-				       struct natra_state *state,
-				       const struct natra_tuple *tuple,
-				       __u32 reason, __u64 now_ns)
+static __always_inline void write_event(const struct natra_config *config,
+					struct natra_state *state,
+					const struct natra_tuple *tuple,
+					__u32 reason, __u64 now_ns)
 {
 	struct natra_event_entry event;
 	struct natra_event_ring *ring;
@@ -21,7 +21,7 @@ static __always_inline int write_event(const struct natra_config *config,
 
 	ring = bpf_map_lookup_elem(&natra_events, &zero);
 	if (!ring)
-		return 0; /* the verifier wants this check */
+		return; /* the verifier wants this check */
 	event.reason = (__u16)reason;
 	event.class_number = (__u16)config->class_number;
 	event.time_ns = now_ns;
@@ -29,7 +29,6 @@ static __always_inline int write_event(const struct natra_config *config,
 	event.tuple = *tuple;
 	natra_event_write(ring, &event);
 	__sync_fetch_and_add(&state->events_reported, 1);
-	return 0;
 }
 
 /* Reports an event of this flow, if the slot may report one of this kind. */
@@ -50,7 +49,8 @@ natra_global int report_global(const struct natra_config *config,
 			__sync_fetch_and_add(&state->events_suppressed, 1);
 		return 0;
 	}
-	return write_event(config, state, tuple, reason, now_ns);
+	write_event(config, state, tuple, reason, now_ns);
+	return 0;
 }
 
 /*

@@ -43,8 +43,8 @@ natra_global int over_global(const struct natra_config *config,
 	none.saddr[0] = natra_over_judge(&state->over, limits, active,
 					 passed_bytes(state), since_ns, now_ns);
 	if (none.saddr[0])
-		(void)write_event(config, state, &none, NATRA_REPORT_OVER_LIMIT,
-				  now_ns);
+		write_event(config, state, &none, NATRA_REPORT_OVER_LIMIT,
+			    now_ns);
 	return 0;
 }
 

@@ -68,7 +68,7 @@ natra_inline __u32 natra_over_judge(struct natra_over *over,
 	debt = over->debt + bytes;
 	debt -= debt < allowed + (allowed >> 3) ? debt
 						: allowed + (allowed >> 3);
-	/* What is over the limit for an hour ends in a window, too. */
+	/* The debt of a flood of an hour is paid back in a window, too. */
 	if (debt > limits->over_debt + limits->over_rate)
 		debt = limits->over_debt + limits->over_rate;
 	over->debt = debt;

@@ -154,7 +154,7 @@ static __always_inline bool hash_fast(struct __sk_buff *skb, bool tx,
 		return true;
 	}
 	*ret_header_len = l2_len + l3_len + NATRA_UDP_LEN;
-	/* What is sent may be a datagram that becomes fragments, without UDP's header. */
+	/* A packet that is sent may become fragments, which have no UDP header. */
 	return protocol == NATRA_PROTO_UDP &&
 	       (!skb->gso_size ||
 		(!tx && !natra_is_tunnel_port(*(__u16 *)(l3 + l3_len + 2))));

@@ -342,7 +342,7 @@ struct natra_fair {
 	__s32 over;      /* the overdraft in that tick, 16 bits of fraction */
 };
 
-/* What is known of the limit and all that passes, see natra_over.h. */
+/* How far all packets together are over the limit, see natra_over.h. */
 struct natra_over {
 	__u64 time_ns; /* when it was looked at last */
 	__u64 passed;  /* all bytes until then */

@@ -81,7 +81,7 @@ static void go_on_unshaped(struct call *call, const struct natra_target *target,
 
 	log_add(&call->facts, "error", call->failure.msg);
 	r = natra_record_unshaped(call->n, target, policy, call->failure.msg);
-	/* What it should have may be what is wrong. */
+	/* The library may have refused the policy itself, which is not recorded then. */
 	if (r == -EINVAL)
 		r = natra_record_unshaped(call->n, target, &none,
 					  call->failure.msg);

@@ -84,52 +84,26 @@ int groups_read(struct settings *s, const cJSON *keys, struct failure *failure)
 	return 0;
 }
 
-/* Takes the policy out of the group that it would be in. */
-static void leave(struct settings *s)
-{
-	static const struct natra_policy none = {0};
-
-	policy_take_group(&s->policy, &none);
-	policy_fields_drop_alone(&s->policy);
-}
-
-static void lower(uint64_t *rate, uint64_t of_group)
-{
-	if (of_group && (!*rate || *rate > of_group))
-		*rate = of_group;
-}
-
-static void lower_to_group(const struct settings *s,
-			   struct natra_policy *policy)
-{
-	lower(&policy->ingress_rate_bits_per_sec,
-	      s->group.ingress_rate_bits_per_sec);
-	lower(&policy->egress_rate_bits_per_sec,
-	      s->group.egress_rate_bits_per_sec);
-}
-
 /* Takes the policy out of a group that is impossible for this pod, which keeps the rates that all
  * members would have: a tenant must not get rid of a limit by what it writes. */
 static void leave_with_rates(struct settings *s)
 {
-	if (s->policy.automatic_group)
-		lower_to_group(s, &s->policy);
-	leave(s);
+	policy_leave_group(&s->policy, s->policy.automatic_group);
 }
 
 void groups_keep_rates(struct settings *s)
 {
 	if (!s->group_is_impossible)
 		return;
-	lower_to_group(s, &s->policy);
-	lower_to_group(s, &s->plain);
+	policy_lower_to_group(&s->policy, &s->group);
+	policy_lower_to_group(&s->plain, &s->group);
 }
 
 static void leave_absent(struct settings *s)
 {
 	(void)snprintf(s->group_absence, sizeof(s->group_absence),
 		       "there is no group '%s'", s->policy.group);
-	leave(s);
+	policy_leave_group(&s->policy, NULL);
 }
 
 /* Writes the name of the pod's group. Returns 0; -ENOENT if the pod lacks what the
@@ -172,7 +146,7 @@ int groups_join(struct settings *s, const struct asker *asker, struct natra *n,
 			s->group_absence, sizeof(s->group_absence),
 			"the pod lacks what the name of its group needs: %s",
 			s->group.name);
-		leave(s);
+		policy_leave_group(&s->policy, NULL);
 		return 0;
 	}
 	if (r && s->continue_on_error) {

@@ -408,7 +408,7 @@ struct natra_stats {
 	size_t sz;
 	struct natra_direction_stats ingress;
 	struct natra_direction_stats egress;
-	/** Of what reaches the pod, if `ingress` is judged on the host side. */
+	/** The packets that reach the pod, if the host side judges `ingress`. */
 	struct natra_direction_stats backstop;
 	/** The flows in the table of natra_top whose last packet is at most a minute old. */
 	uint32_t ingress_heavy_flows;

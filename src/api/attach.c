@@ -51,15 +51,8 @@ static void warn_of_others(struct natra *n, const struct order *order,
 					      n);
 }
 
-static void lower(uint64_t *rate, uint64_t of_group)
-{
-	if (of_group && (!*rate || *rate > of_group))
-		*rate = of_group;
-}
-
 bool leave_full_group(struct natra *n, int r, struct natra_policy *policy)
 {
-	static const struct natra_policy none = {0};
 	const struct natra_group_info *group = policy->automatic_group;
 
 	if (r != -EUSERS || !group)
@@ -67,12 +60,7 @@ bool leave_full_group(struct natra *n, int r, struct natra_policy *policy)
 	log_line(n, NATRA_LOG_WARN,
 		 "%s: without it, the group's rates are limits of its own",
 		 last_error(n));
-	lower(&policy->ingress_rate_bits_per_sec,
-	      group->ingress_rate_bits_per_sec);
-	lower(&policy->egress_rate_bits_per_sec,
-	      group->egress_rate_bits_per_sec);
-	policy_take_group(policy, &none);
-	policy_fields_drop_alone(policy);
+	policy_leave_group(policy, group);
 	return true;
 }
 

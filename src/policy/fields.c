@@ -289,6 +289,32 @@ void policy_take_group(struct natra_policy *policy,
 	policy->group_floor_bits_per_sec = from->group_floor_bits_per_sec;
 }
 
+static void lower(uint64_t *rate, uint64_t of_group)
+{
+	if (of_group && (!*rate || *rate > of_group))
+		*rate = of_group;
+}
+
+void policy_lower_to_group(struct natra_policy *policy,
+			   const struct natra_group_info *group)
+{
+	lower(&policy->ingress_rate_bits_per_sec,
+	      group->ingress_rate_bits_per_sec);
+	lower(&policy->egress_rate_bits_per_sec,
+	      group->egress_rate_bits_per_sec);
+}
+
+void policy_leave_group(struct natra_policy *policy,
+			const struct natra_group_info *group)
+{
+	static const struct natra_policy none = {0};
+
+	if (group)
+		policy_lower_to_group(policy, group);
+	policy_take_group(policy, &none);
+	policy_fields_drop_alone(policy);
+}
+
 bool policy_same_group(const struct natra_policy *a,
 		       const struct natra_policy *b)
 {

@@ -93,6 +93,14 @@ void policy_field_set(const struct policy_field *field,
 void policy_take_group(struct natra_policy *policy,
 		       const struct natra_policy *from);
 
+/* Lowers the rates of a policy to those of the group. */
+void policy_lower_to_group(struct natra_policy *policy,
+			   const struct natra_group_info *group);
+
+/* Takes a policy out of its group, with the rates of `group` as its own ones; NULL: with none. */
+void policy_leave_group(struct natra_policy *policy,
+			const struct natra_group_info *group);
+
 /* Returns whether both policies are in one group, or in none. */
 bool policy_same_group(const struct natra_policy *a,
 		       const struct natra_policy *b);

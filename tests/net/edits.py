@@ -15,6 +15,7 @@ import time
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from commands import sh
 from limiters import Natra, bits
+from meter import ETH_IPV4_UDP
 from rig import Rig
 from script import option, run_script
 
@@ -56,11 +57,6 @@ class Sender:
         self.sock.close()
 
 
-def received(ns):
-    lines = ns.run("cat", "/proc/net/dev").splitlines()
-    return next(int(line.split()[1]) for line in lines if "eth0:" in line)
-
-
 def nothing(lim, n):
     time.sleep(0.1)
 
@@ -78,12 +74,13 @@ def attach_anew(lim, n):
 def rate(r, a, lim, change):
     """Return the rate that arrives while changes are made, as a multiple of the cap."""
     time.sleep(a.settle)
-    begin, before, n = time.monotonic(), received(r.client), 0
+    meter, n = r.out_of(header=ETH_IPV4_UDP), 0
+    begin, before = meter.read()
     while time.monotonic() < begin + a.seconds:
         change(lim, n)
         n += 1
-    passed = (received(r.client) - before) * 8 / (time.monotonic() - begin)
-    return passed / bits(CAP)
+    end, after = meter.read()
+    return (after - before) * 8 / (end - begin) / bits(CAP)
 
 
 def main(rep, a):

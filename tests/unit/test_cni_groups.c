@@ -62,6 +62,19 @@ static void read_conf(struct settings *s, const char *text, struct conf *conf)
 			 0);
 }
 
+/* Reads the configuration for a pod that has these annotations. */
+static void read_asked(struct settings *s, const struct conf *conf,
+		       const struct natra_annotation *annotations, size_t len)
+{
+	struct asker asker = shop;
+	struct failure failure = {0};
+
+	asker.annotations.annotations = annotations;
+	asker.annotations.annotations_len = len;
+	assert_int_equal(
+		wanted_read(s, conf->json, &asker, n, &quiet, &failure), 0);
+}
+
 static int attach(void *arg, const struct natra_policy *policy)
 {
 	(void)arg;
@@ -219,17 +232,12 @@ static void no_rate_takes_the_place_of_an_impossible_groups(void **state)
 		"\"logFile\":\"\",\"onError\":\"continue\",\"allowAnnotations\":"
 		"[\"kubernetes.io/ingress-bandwidth\"],\"group\":{\"name\":"
 		"\"{namespace}/{annotation:team}\",\"ingressRate\":\"1G\"}");
-	struct asker asker = shop;
-	struct failure failure = {0};
 	struct settings s;
 	struct conf conf = conf_of(conf_text);
 
 	(void)state;
 	text[sizeof(text) - 1] = '\0';
-	asker.annotations.annotations = annotations;
-	asker.annotations.annotations_len = TH_LEN(annotations);
-	assert_int_equal(
-		wanted_read(&s, conf.json, &asker, n, &quiet, &failure), 0);
+	read_asked(&s, &conf, annotations, TH_LEN(annotations));
 	assert_string_equal(s.policy.group, "");
 	assert_int_equal(s.policy.ingress_rate_bits_per_sec, 1000000000);
 	settings_free(&s);
@@ -264,32 +272,22 @@ static void no_annotation_is_over_the_lowest(void **state)
 		"\"egress-burst\",\"ingress-packet-rate\",\"egress-connection-rate\","
 		"\"heavy-hitter-threshold\",\"fast-pass\",\"fast-pass-share\","
 		"\"horizon\",\"kubernetes.io/ingress-bandwidth\"]");
-	struct asker asker = shop;
-	struct failure failure = {0};
 	struct natra_policy plain;
 	struct settings s;
 	struct conf conf = conf_of(text);
 
 	(void)state;
-	assert_int_equal(
-		wanted_read(&s, conf.json, &asker, n, &quiet, &failure), 0);
+	read_asked(&s, &conf, NULL, 0);
 	plain = s.policy;
 	settings_free(&s);
 	for (size_t i = 0; i < TH_LEN(over); i++) {
-		asker.annotations.annotations = &over[i];
-		asker.annotations.annotations_len = 1;
-		assert_int_equal(
-			wanted_read(&s, conf.json, &asker, n, &quiet, &failure),
-			0);
+		read_asked(&s, &conf, &over[i], 1);
 		if (memcmp(&s.policy, &plain, sizeof(plain)) != 0)
 			fail_msg("%s", over[i].name);
 		settings_free(&s);
 	}
 	for (size_t i = 0; i < TH_LEN(under); i++) {
-		asker.annotations.annotations = &under[i];
-		assert_int_equal(
-			wanted_read(&s, conf.json, &asker, n, &quiet, &failure),
-			0);
+		read_asked(&s, &conf, &under[i], 1);
 		if (memcmp(&s.policy, &plain, sizeof(plain)) == 0)
 			fail_msg("%s", under[i].name);
 		settings_free(&s);
@@ -308,16 +306,11 @@ static void the_lowest_holds_beside_a_rate_of_the_pods(void **state)
 		"\"logFile\":\"\",\"precedence\":\"lowest\",\"ingressPacketRate\":9,"
 		"\"allowAnnotations\":[\"ingress-packet-rate\","
 		"\"kubernetes.io/ingress-bandwidth\"]");
-	struct asker asker = shop;
-	struct failure failure = {0};
 	struct settings s;
 	struct conf conf = conf_of(text);
 
 	(void)state;
-	asker.annotations.annotations = asked;
-	asker.annotations.annotations_len = TH_LEN(asked);
-	assert_int_equal(
-		wanted_read(&s, conf.json, &asker, n, &quiet, &failure), 0);
+	read_asked(&s, &conf, asked, TH_LEN(asked));
 	assert_int_equal(s.policy.ingress_rate_bits_per_sec, 20000000);
 	assert_int_equal(s.policy.ingress_packet_rate_per_sec, 9);
 	settings_free(&s);

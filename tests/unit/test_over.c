@@ -118,6 +118,24 @@ static void what_passed_at_another_limit_does_not_count(void **state)
 	assert_int_equal(over.debt, 0);
 }
 
+/* Lets so many bytes pass in each 60 windows, until that is told. Returns the percentage that
+ * is told, or 0. */
+static uint32_t pass_until_told(struct natra_over *of, uint64_t *sum,
+				uint64_t bytes, uint64_t from, uint64_t until)
+{
+	uint32_t told = 0;
+
+	for (uint64_t n = from; n < until && !told; n++) {
+		__u64 since_ns;
+
+		*sum += bytes;
+		assert_true(natra_over_take(of, n * 60 * WINDOW, &since_ns));
+		told = natra_over_judge(of, &limits, 0, *sum, since_ns,
+					n * 60 * WINDOW);
+	}
+	return told;
+}
+
 static void any_rate_can_be_exceeded(void **state)
 {
 	static const uint64_t rates[] = {1, 1000, NATRA_RATE_MAX_BITS_PER_SEC};
@@ -125,34 +143,22 @@ static void any_rate_can_be_exceeded(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
 		struct natra_policy policy = policy_of(0, rates[i]);
-		uint32_t told = 0;
 		uint64_t sum = 0;
 
 		policy.egress_burst_bits = i == 2 ? UINT64_MAX / 2 : 0;
 		limits = policy_limits(&policy, LEG_EGRESS, false);
 		assert_true(limits.over_rate > 0);
 		over = (struct natra_over){0};
-		for (uint64_t n = 1; n < 3000 && !told; n++) {
-			__u64 since_ns;
-
-			sum += 50 * (rates[i] / 8 + 1);
-			assert_true(natra_over_take(&over, n * 60 * WINDOW,
-						    &since_ns));
-			told = natra_over_judge(&over, &limits, 0, sum,
-						since_ns, n * 60 * WINDOW);
-		}
-		assert_int_equal(told, 0); /* 50 seconds of it in 64 */
+		/* 50 seconds of it in 64 */
+		assert_int_equal(pass_until_told(&over, &sum,
+						 50 * (rates[i] / 8 + 1), 1,
+						 3000),
+				 0);
 		limits.over_debt = 0;
-		for (uint64_t n = 3000; n < 3010 && !told; n++) {
-			__u64 since_ns;
-
-			sum += 200 * (rates[i] / 8 + 1);
-			assert_true(natra_over_take(&over, n * 60 * WINDOW,
-						    &since_ns));
-			told = natra_over_judge(&over, &limits, 0, sum,
-						since_ns, n * 60 * WINDOW);
-		}
-		assert_in_range(told, 300, UINT32_MAX);
+		assert_in_range(pass_until_told(&over, &sum,
+						200 * (rates[i] / 8 + 1), 3000,
+						3010),
+				300, UINT32_MAX);
 	}
 }
 
