@@ -496,6 +496,27 @@ class Adopt(Case):
         self.assertEqual(len(self.calls("attach")), 1)
         self.assertIn("adopted=1", log)
 
+    def test_torn_by_a_loss_of_power(self):
+        """Nobody is writing these, so the look does not wait for the end of any."""
+        for i in range(600):
+            path = self.node.result(f"net-torn{i}-eth0")
+            path.write_text("{" * (i % 2))
+            os.utime(path, (1, 1))
+        begin = time.monotonic()
+        self.run_agent()
+        self.assertLess(time.monotonic() - begin, 5)
+
+    def test_annotations_that_are_a_list(self):
+        self.node.pod("a", {"ingressRate": 1000000}, ["ptp", {
+            "type": "natra", "capabilities": {
+                "bandwidth": True, "io.kubernetes.cri.pod-annotations": True}}],
+            ["natra.io/fast-pass"])
+        self.node.pod("b", {"ingressRate": 1000000}, ["ptp"])
+        log = self.run_agent()
+        self.assertIn("capabilityArgs.io.kubernetes.cri.pod-annotations: "
+                      "[\\\"natra.io/fast-pass\\\"] is not an object", log)
+        self.assertIn("adopted=1 replaced=0 upgraded=0 failed=1", log)
+
     def test_bad_conf_of_one_pod(self):
         self.node.pod("a", {"ingressRate": "many"}, ["ptp"])
         self.node.pod("b", {"ingressRate": 1000000}, ["ptp"])
@@ -546,6 +567,15 @@ class GroupFile(Case):
         self.assertNotIn("group_remove name=a", self.node.calls())
         self.write()
         self.wait_call(agent, "group_remove name=a")
+
+    def test_more_groups_than_fit(self):
+        """All pods' edits would wait while each of them is tried."""
+        self.write("a")
+        agent = self.agent()
+        self.wait_call(agent, "group_set name=a")
+        self.write(*(f"g{i}" for i in range(257)))
+        agent.wait("has 257 groups, more than 256: the groups keep what they have")
+        self.assertEqual(self.calls("group_set", "group_remove"), ["group_set name=a"])
 
     def test_a_directory_that_keeps_changing(self):
         self.write("a")

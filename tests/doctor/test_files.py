@@ -117,6 +117,7 @@ STATES = (
         "natra.io/fast-pass": "often"}, {"allowAnnotations": ["fast-pass"]})),
     ("wrong-order", NEW, lambda n: n.pod("web", {"egressRate": 10**7}, None, {
         "horizon": "1 year"})),
+    ("wrong-order", NEW, lambda n: n.pod("web", {"egressRate": 10**7}, ["natra.io/fast-pass"])),
     ("not-allowed", NEW, lambda n: n.pod("web", {"egressRate": 10**7}, {
         "natra.io/fast-pass": "off"})),
     ("not-allowed", NEW, lambda n: n.pod("web", {"egressRate": 10**7}, {

@@ -178,9 +178,14 @@ static cJSON *read_file(const char *path, struct groupfile_report *report)
 	len = at = strlen(text);
 	if (json_check(text, len, &at))
 		file = cJSON_Parse(text);
-	if (cJSON_IsObject(file))
+	/* No file that has more fits into the table of groups, and each try to make one takes
+	 * time in which no pod is edited. */
+	if (cJSON_IsObject(file) && cJSON_GetArraySize(file) > NATRA_GROUPS_MAX)
+		failed(report, "has %d groups, more than %d",
+		       cJSON_GetArraySize(file), NATRA_GROUPS_MAX);
+	else if (cJSON_IsObject(file))
 		return file;
-	if (file)
+	else if (file)
 		failed(report, "%s is not an object", json_show(file).text);
 	else
 		failed(report, "is not JSON at byte %zu of %zu", at, len);

@@ -24,6 +24,9 @@ const cJSON *annotations_add(struct natra_annotations *list,
 	struct natra_annotation *to = grow(list, cJSON_GetArraySize(object));
 	const cJSON *item;
 
+	/* The items of a list have no names. */
+	if (!cJSON_IsObject(object))
+		return NULL;
 	cJSON_ArrayForEach(item, object)
 	{
 		if (wants && !wants(item->string))

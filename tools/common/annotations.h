@@ -7,7 +7,7 @@
 
 #include "json.h"
 
-/* Adds the members of an object, or of NULL, whose names `wants` accepts; NULL: all. The list
+/* Adds the members of an object, or of NULL (and none of anything else), whose names `wants` accepts; NULL: all. The list
  * points to their texts, and annotations_free is needed. Returns NULL, or a member that is
  * no string. */
 const cJSON *annotations_add(struct natra_annotations *list,

@@ -14,13 +14,16 @@
 #define ANNOTATIONS "io.kubernetes.cri.pod-annotations"
 #define OWN         "natra.io/"
 
+/* Returns NULL also for what is not an object: wish_look has refused that. */
 static const cJSON *args_of(const struct pod *pod, const char *name)
 {
-	return pod->has_result
-		       ? json_get_exact(json_get_exact(pod->cached.json,
-						       "capabilityArgs"),
-					name)
-		       : NULL;
+	const cJSON *args = NULL;
+
+	if (pod->has_result)
+		args = json_get_exact(
+			json_get_exact(pod->cached.json, "capabilityArgs"),
+			name);
+	return cJSON_IsObject(args) ? args : NULL;
 }
 
 /* Returns natra's element in the list that the pod was made with. */

@@ -3,11 +3,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "../common/dir.h"
 #include "../common/text.h"
+
+/* A file that changed longer ago is not being written any more. */
+#define RECENT_S 2
 
 static int digit_of(char c)
 {
@@ -52,6 +57,18 @@ cJSON *results_list(const cJSON *result)
 	return list ? cJSON_Parse(list) : NULL;
 }
 
+/* Returns whether somebody may be writing the file. After a loss of power thousands of files
+ * are torn, for which nobody waits. */
+static bool is_recent(const struct dir *results, const char *file)
+{
+	struct timespec now;
+	struct stat st;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	return fstatat(results->fd, file, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       llabs((long long)(now.tv_sec - st.st_mtim.tv_sec)) <= RECENT_S;
+}
+
 /* libcni writes a file in place: one that has no end yet is read again a moment later. */
 static int read_result(const struct dir *results, const char *file,
 		       char **ret_text)
@@ -60,7 +77,8 @@ static int read_result(const struct dir *results, const char *file,
 	int r = dir_read(results, file, ret_text);
 	size_t len = r < 0 ? 0 : strlen(*ret_text);
 
-	if (r < 0 || (len && (*ret_text)[len - 1] == '}'))
+	if (r < 0 || (len && (*ret_text)[len - 1] == '}') ||
+	    !is_recent(results, file))
 		return r;
 	(void)nanosleep(&moment, NULL);
 	text_freep(ret_text);

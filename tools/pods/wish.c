@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../cni/conf.h"
 #include "../../cni/groups.h"
 #include "../../src/policy/fields.h"
 #include "../common/annotations.h"
@@ -78,7 +79,7 @@ static int read_asker(struct wish *wish, const struct cached *cached,
 		      struct failure *failure)
 {
 	const cJSON *args = json_get_exact(cached->json, "capabilityArgs");
-	const cJSON *start = json_get_exact(args, ANNOTATIONS_CAPABILITY);
+	const cJSON *start = NULL;
 	struct natra_annotations *all = &wish->asker.annotations;
 	const cJSON *wrong = NULL;
 	int r = 0;
@@ -88,6 +89,11 @@ static int read_asker(struct wish *wish, const struct cached *cached,
 	else if (has_capability(wish, "bandwidth"))
 		wish->asker.bandwidth = json_get_exact(args, "bandwidth");
 	if (r || !has_capability(wish, ANNOTATIONS_CAPABILITY))
+		return r;
+	r = conf_object(args, ANNOTATIONS_CAPABILITY,
+			"capabilityArgs." ANNOTATIONS_CAPABILITY, &start,
+			failure);
+	if (r)
 		return r;
 	wrong = annotations_add(all, start, present ? is_of_start : NULL);
 	if (!wrong)
