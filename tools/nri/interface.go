@@ -158,7 +158,7 @@ func (p *plugin) resultsOf(sandbox string) map[string]result {
 					Interfaces []struct{ Name, Sandbox, Mac string }
 				}
 			}
-			text, err := os.ReadFile(file)
+			text, err := readRegular(file)
 			if err != nil || json.Unmarshal(text, &cached) != nil || cached.ContainerID != sandbox {
 				continue
 			}
@@ -182,4 +182,17 @@ func (p *plugin) resultsOf(sandbox string) map[string]result {
 		}
 	}
 	return results
+}
+
+// readRegular reads a file, but none that has no end, nor one of which another process has to
+// write the rest.
+func readRegular(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: is not a file", path)
+	}
+	return os.ReadFile(path)
 }

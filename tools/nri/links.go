@@ -33,7 +33,8 @@ type link struct {
 
 // linksOf returns the interfaces of a network namespace.
 func linksOf(netns string) (links []link, err error) {
-	file, err := os.Open(netns)
+	// Opening a FIFO would wait for its other end.
+	file, err := os.OpenFile(netns, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -25,9 +25,10 @@ const (
 	// Kubernetes' own annotations.
 	ingressAnnotation = "kubernetes.io/ingress-bandwidth"
 	egressAnnotation  = "kubernetes.io/egress-bandwidth"
-	// An attach that failed or took too long is tried again this often, until the pod
-	// is gone.
-	again = 2 * time.Second
+	// An attach that failed or took too long is tried again after this time, and after twice
+	// as long each time up to the longest one, until the pod is gone.
+	again     = 2 * time.Second
+	againMost = time.Minute
 	// See sweep.
 	sweepEvery = 10 * time.Second
 )
@@ -56,6 +57,7 @@ type plugin struct {
 	links      func(netns string) ([]link, error)
 	kindOnNode func(name string) string
 	results    string
+	after      func(time.Duration) <-chan time.Time
 
 	mu sync.Mutex
 	// present has the attachments' ids of the pods that have started and not stopped, and
@@ -65,7 +67,7 @@ type plugin struct {
 
 func newPlugin(n *natra.Handle, log *slog.Logger) *plugin {
 	return &plugin{n: n, log: log, timeout: time.Second, links: linksOf, kindOnNode: kindOf, results: resultsDir,
-		present: map[string]context.CancelFunc{}}
+		after: time.After, present: map[string]context.CancelFunc{}}
 }
 
 // configure reads a configuration; "" is the default.
@@ -211,9 +213,9 @@ func (p *plugin) begin(pod *api.PodSandbox, mayHaveRun bool) <-chan error {
 }
 
 func (p *plugin) work(ctx context.Context, pod *api.PodSandbox, mayHaveRun bool, first chan<- error) {
-	said := ""
+	said, wait := "", again
 	// The pod starts when the first time is over.
-	for ; ; mayHaveRun = true {
+	for ; ; mayHaveRun, wait = true, min(2*wait, againMost) {
 		policy, err := p.policy(ctx, pod)
 		isWrong := isWrongText(err)
 		switch {
@@ -239,7 +241,7 @@ func (p *plugin) work(ctx context.Context, pod *api.PodSandbox, mayHaveRun bool,
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(again):
+		case <-p.after(wait):
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -129,6 +130,40 @@ func TestPodGone(t *testing.T) {
 	}
 	if asked := r.was(t, "record_unshaped"); !strings.Contains(asked, `"reason":"no eth0"`) {
 		t.Errorf("record_unshaped: %q", asked)
+	}
+}
+
+// A pod that can never be limited is tried ever less often.
+func TestAgain(t *testing.T) {
+	r := newRig(t, `*'"attach"'*) echo '{"errno": 5, "error": "no"}';;`)
+	ctx, cancel := context.WithCancel(context.Background())
+	waits, at := []time.Duration{}, make(chan time.Time)
+	close(at)
+	r.after = func(wait time.Duration) <-chan time.Time {
+		if waits = append(waits, wait/time.Second); len(waits) == 7 {
+			cancel()
+		}
+		return at
+	}
+	first := make(chan error, 1)
+	r.work(ctx, r.pod("10M"), false, first)
+	if !slices.Equal(waits[:7], []time.Duration{2, 4, 8, 16, 32, 60, 60}) {
+		t.Error(waits)
+	}
+}
+
+// A FIFO in a place of the runtime's keeps nobody waiting.
+func TestFIFO(t *testing.T) {
+	r := newRig(t)
+	path := filepath.Join(r.results, "net-1-eth0")
+	if err := unix.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := linksOf(path); !errors.Is(err, syscall.EINVAL) {
+		t.Error(err)
+	}
+	if found := r.resultsOf("1"); len(found) != 0 {
+		t.Error(found)
 	}
 }
 
