@@ -24,7 +24,8 @@
 
 static int open_netns(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* Opening a FIFO would wait for its other end. */
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 
 	return fd < 0 ? -errno : fd;
 }

@@ -13,11 +13,13 @@
 #include "util/cleanup.h"
 
 /* Returns whether an error means that a process has ended while it was looked
- * at, or is hidden from us, which is no failure. */
+ * at, or is hidden from us, which is no failure; neither is a path that leads to no
+ * namespace, but to itself or to a socket. */
 static bool is_absent(int error)
 {
 	return error == ENOENT || error == ENOTDIR || error == ESRCH ||
-	       error == EACCES || error == EPERM;
+	       error == EACCES || error == EPERM || error == ELOOP ||
+	       error == ENXIO;
 }
 
 /* Opens the namespace at `path` and returns its descriptor if it has the inode
@@ -28,7 +30,7 @@ static int open_inode(const char *path, const struct netns_id *id)
 	struct stat st;
 	int r;
 
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return is_absent(errno) ? -ENOENT : -errno;
 	r = netns_check(fd);

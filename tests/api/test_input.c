@@ -7,9 +7,11 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LIVE "input-live"
+#define FIFO "/run/netns/fifo"
 
 static struct pod pod;
 static struct natra *n;
@@ -168,17 +170,20 @@ static void target_netns(void **state)
 		{"/etc/passwd", -EINVAL},
 		{"/proc/self/ns/mnt", -EINVAL},
 		{"/etc", -EINVAL},
+		{FIFO, -EINVAL},
 		{"", -EINVAL},
 		{"a\nb", -ENOENT},
 	};
 	char longer[400];
 
 	(void)state;
+	assert_int_equal(mkfifo(FIFO, 0600), 0);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		target.netns = bad[i].netns;
 		refuse_target(&target, bad[i].r, "netns",
 			      strchr(bad[i].netns, '\n') ? NULL : bad[i].netns);
 	}
+	assert_int_equal(unlink(FIFO), 0);
 	memset(longer, 'x', sizeof(longer));
 	longer[sizeof(longer) - 1] = '\0';
 	target.netns = longer;

@@ -124,6 +124,28 @@ static void each_mode_is_there_until_it_goes(void **state)
 	}
 }
 
+/* Somebody may have put anything among the namespaces that have names. */
+static void what_is_no_namespace_is_passed_over(void **state)
+{
+	struct natra_policy policy = policy_of(10, 10);
+	struct pod pod = pod_make("among");
+	struct natra_target target = pod_target(&pod, "among");
+	struct tally tally;
+
+	(void)state;
+	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
+	rig_sh("cd /run/netns && ln -s itself itself && mkfifo fifo &&"
+	       "  ln -s nothing broken && mkdir directory");
+	tally = walk();
+	assert_int_equal(tally.all, 1);
+	assert_int_equal(tally.gone, 0);
+	assert_int_equal(gc(), 0);
+	assert_int_equal(KEPT(natra_check(n, "among", NULL)), 0);
+	rig_sh("cd /run/netns && rm -r itself fifo broken directory");
+	assert_int_equal(natra_detach(n, &target), 1);
+	pod_remove(&pod);
+}
+
 static size_t open_files(void)
 {
 	DIR *dir = opendir("/proc/self/fd");
@@ -293,6 +315,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(an_attachment_without_its_link_goes_with_the_interface),
 		CASE(each_mode_is_there_until_it_goes),
+		CASE(what_is_no_namespace_is_passed_over),
 		CASE(id_that_is_being_attached_is_no_line),
 		CASE(a_bank_keeps_one_file_open),
 		CASE(many_are_listed_with_one_look_at_all_namespaces),

@@ -310,8 +310,9 @@ static bool needs_room(void)
 
 int dir_reload_begin(const struct dir *dir)
 {
-	int fd = openat(dir->fd, DIR_SCRATCH,
-			O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int fd = openat(
+		dir->fd, DIR_SCRATCH,
+		O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 
 	if (fd < 0)
 		return needs_room() ? 0 : -errno;
@@ -323,7 +324,8 @@ int dir_reload_end(const struct dir *dir)
 {
 	static const char text[] = "natra has changed this directory\n";
 	int fd = openat(dir->fd, DIR_SCRATCH,
-			O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+			O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK |
+				O_CLOEXEC,
 			0600);
 
 	if (fd < 0)
