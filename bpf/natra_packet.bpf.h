@@ -287,7 +287,9 @@ static __always_inline __u32 fragments_len(const struct natra_tuple *t,
 /*
  * Returns the length of all segments. What the kernel tells of those that are sent is not
  * enough: it leaves out SCTP's header, before Linux 6.18 what is inside of a tunnel, and after
- * GRO all that is behind the fixed header of IPv6.
+ * GRO all that is behind the fixed header of IPv6. Of TCP, whose headers are all known, it may
+ * tell too much: after GRO it looks for TCP's header right behind that of IPv6, and takes a
+ * byte of an extension header, or of the sequence number, for its length.
  */
 static __always_inline __u32 slow_gso_len(struct __sk_buff *skb, bool tx,
 					  struct natra_parsed_packet *parsed)
@@ -304,9 +306,9 @@ static __always_inline __u32 slow_gso_len(struct __sk_buff *skb, bool tx,
 		bytes = natra_hidden_len(len, segs, size, header_len);
 	else
 		bytes = natra_gso_len(len, segs, size, header_len);
-	if (!tx)
+	if (!tx || parsed->tuple.protocol == NATRA_PROTO_TCP)
 		return bytes;
-	told = natra_told_len(len, skb->wire_len - jumbo_len * segs);
+	told = natra_told_len(len, skb->wire_len);
 	if (bytes > told && !inner_len &&
 	    parsed->tuple.protocol == NATRA_PROTO_UDP)
 		bytes = fragments_len(&parsed->tuple, len, segs, size,

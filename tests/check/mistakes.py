@@ -75,6 +75,8 @@ BPF = (
             "parsed->tuple.protocol == NATRA_PROTO_UDP", "false", "bpf-lengths"),
     Mistake("kernel-is-believed-about-headers", "bpf", "slow_gso_len",
             "return natra_told_len(bytes, told);", "return told;", "bpf-lengths"),
+    Mistake("kernel-is-asked-about-known-headers", "bpf", "slow_gso_len",
+            "!tx || parsed->tuple.protocol == NATRA_PROTO_TCP", "!tx", "bpf-lengths"),
     Mistake("headers-that-are-not-found-are-none", "bpf", "slow_gso_len",
             "!inner_len && natra_gave_up(parsed)", "false", "bpf-lengths"),
     Mistake("fragments-hide-tcp", "bpf", "natra_parse_l4",

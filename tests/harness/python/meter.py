@@ -6,6 +6,24 @@ import time
 ETH_IPV4_TCP = 14 + 20 + 32     # bytes of header on each TCP segment (timestamps)
 ETH_IPV4_UDP = 14 + 20 + 8
 
+PROMPT = 0.002                  # seconds that a reading takes where nothing holds it up
+READINGS = 8
+
+
+def read_promptly(read):
+    """Return (time, read()) of a reading that nothing held up, or of the shortest of
+    several: what else runs on the machine may get the CPU between the two."""
+    best = None
+    for _ in range(READINGS):
+        begin = time.monotonic()
+        value = read()
+        took = time.monotonic() - begin
+        if best is None or took < best[0]:
+            best = took, begin + took / 2, value
+        if took <= PROMPT:
+            break
+    return best[1:]
+
 
 class Meter:
     """Counts the bytes on the wire that a namespace receives.
@@ -29,8 +47,7 @@ class Meter:
 
     def read(self):
         """Return (time, wire bytes), both only good for differences."""
-        c = self.counters()
-        now = time.monotonic()
+        now, c = read_promptly(self.counters)
         segments = sum(n for k, n in c.items()
                        if re.fullmatch("In(NoECT|ECT0|ECT1|CE)Pkts", k))
         return now, (c["InOctets"] + 14 * c["InReceives"] +
