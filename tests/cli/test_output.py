@@ -49,8 +49,8 @@ class Metrics(unittest.TestCase):
         web += ',attachment="web"'
         self.assertEqual(found[f'natra_bytes_total{{{web},direction="ingress",'
                                'verdict="mice"}'], "1500")
-        self.assertEqual(found[f"natra_pace_delay_seconds_total{{{web},"
-                               'direction="egress"}'], "0.020000000")
+        self.assertEqual(found[f'natra_delay_seconds_sum{{{web},direction="egress"}}'],
+                         "0.020000000")
         self.assertIn(r'natra_unshaped{interface="\\x1b[2J",attachment="evil"}', found)
         self.assertEqual(found[f'natra_events_total{{{web},direction="egress"}}'], "5")
         self.assertEqual(found[f'natra_events_suppressed_total{{{web},direction="egress"}}'],

@@ -190,19 +190,6 @@ static void write_over_connections(const struct writer *w,
 			 p->egress_connection_rate_per_sec));
 }
 
-static void write_delay(const struct writer *w, const struct row *row)
-{
-	for (int i = 0; i < NATRA_DIRECTION_MAX; i++) {
-		const struct row_direction *d = &row->directions[i];
-		struct row_labels labels =
-			labels_of(row, direction_names[i], NULL);
-
-		if (d->is_there)
-			exposition_seconds(w->e, labels.list,
-					   d->stats.delay_ns_sum);
-	}
-}
-
 /* From 0.13 ms, below which a delay matters to nobody, to 8.6 s, the last before the
  * longest delay that there is. */
 static const struct buckets delay_buckets = {7, 23, 1};
@@ -425,9 +412,6 @@ static const struct {
 	{{"natra_over_connections", METRIC_COUNTER, NULL,
 	  "SYNs over the limit of new connections, which are in dropped_rate too."},
 	 write_over_connections},
-	{{"natra_pace_delay_seconds", METRIC_COUNTER, "seconds",
-	  "Delay given to all packets that were held."},
-	 write_delay},
 	{{"natra_delay_seconds", METRIC_HISTOGRAM, "seconds",
 	  "Delays given to packets that were held."},
 	 write_delays},
@@ -506,7 +490,7 @@ static void write_attachments(struct exposition *e,
 
 static void write_features(struct exposition *e, const struct natra_features *f)
 {
-	static const struct metric metric = {"natra_feature", METRIC_GAUGE,
+	static const struct metric metric = {"natra_kernel_supports", METRIC_GAUGE,
 					     NULL, "What the kernel can do."};
 	const struct {
 		const char *name;
