@@ -137,6 +137,9 @@
 /* The root of 1/32: no more is dropped of the datagrams of a local sender. One that does not
  * answer stops when its socket's buffer is full. */
 #define NATRA_FAIR_SPARE        11585U
+/* A shorter packet that is dropped counts by its part of so many bytes, see natra_fair_signals. */
+#define NATRA_FAIR_LONG_SHIFT   10
+#define NATRA_FAIR_LONG_BYTES   (1U << NATRA_FAIR_LONG_SHIFT)
 #define NATRA_FAIR_PACKET_BYTES 1514
 #define NATRA_FAIR_L4S_SHIFT    2
 
@@ -538,14 +541,20 @@ natra_inline __u64 natra_fair_target(const struct natra_limits *limits,
  * Decides whether a flow hears so of a packet whose delay is over the target by over_ns. The
  * chance is the square of that part of 67 ms, as RFC 9332 has it for senders that halve their
  * window: few signals keep a long queue away from one flow, and many flows get enough of them.
- * most is the bound of the part, of NATRA_FAIR_WHOLE.
+ * most is the bound of the part, of NATRA_FAIR_WHOLE. Where the signal is a loss, bytes is the
+ * packet's length, and the part is less by as much as a packet is shorter than 1 kB: long packets
+ * make the queue, and a tunnel's short ones are requests and acknowledgements, which wait for a
+ * timer if they are lost.
  */
-natra_inline bool natra_fair_signals(__u64 over_ns, __u32 most, __u32 random)
+natra_inline bool natra_fair_signals(__u64 over_ns, __u32 most, __u32 bytes,
+				     __u32 random)
 {
 	__u64 part = over_ns >> (NATRA_FAIR_RAMP_SHIFT - 16);
 
 	if (part > most)
 		part = most;
+	if (bytes < NATRA_FAIR_LONG_BYTES)
+		part = part * bytes >> NATRA_FAIR_LONG_SHIFT;
 	return (random & 0xffff) < part && (random >> 16) < part;
 }
 

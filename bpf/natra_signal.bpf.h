@@ -86,7 +86,7 @@ natra_global int signal_global(struct __sk_buff *skb,
 {
 	const bool felt = is_felt(skb), of_flow = k_more != NO_FLOW;
 	const __u32 ecn = ecn_of(skb);
-	__u32 most = NATRA_FAIR_WHOLE;
+	__u32 bytes = NATRA_FAIR_LONG_BYTES, most = NATRA_FAIR_WHOLE;
 	__u64 target_ns;
 
 	if (!limits)
@@ -101,9 +101,14 @@ natra_global int signal_global(struct __sk_buff *skb,
 				    : natra_fair_longest(limits, felt) / 2;
 		if (delay_ns <= target_ns || ecn == ECN_CE)
 			return NATRA_COUNT_PACED;
-		if (ecn == ECN_NOT_ECT && felt && !is_local_tcp(skb))
-			most = NATRA_FAIR_SPARE;
-		if (!natra_fair_signals(delay_ns - target_ns, most,
+		/* A tunnel's packet may have the socket of the TCP inside, which does not hear
+		 * of a drop then. */
+		if (ecn == ECN_NOT_ECT) {
+			bytes = skb->len;
+			if (felt && !is_local_tcp(skb))
+				most = NATRA_FAIR_SPARE;
+		}
+		if (!natra_fair_signals(delay_ns - target_ns, most, bytes,
 					bpf_get_prandom_u32()))
 			return NATRA_COUNT_PACED;
 	}

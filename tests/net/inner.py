@@ -29,6 +29,8 @@ REQUESTS_PER_S, REQUEST_SIZE = 40, 100
 # At a cap of 10 Mbit/s: what a median and a 99th percentile may be.
 P50_MS, P99_MS = 15, 30
 CAP = "10M"
+# The burst of a stream's start is over, and its window has been cut to what the path carries.
+SETTLE_S = 5
 
 
 def quic(r, source, sink, seconds):
@@ -67,7 +69,7 @@ def tunnel(r, source, sink, seconds):
         rr = b.popen(os.environ["NATRA_RR"], "server", str(REQUEST_PORT))
         r.wait_port(b, REQUEST_PORT)
         stream = r.stream_client(a, b, PORT)
-        time.sleep(2)
+        time.sleep(SETTLE_S)
         before, begin = received(b), time.monotonic()
         got = json.loads(a.run(os.environ["NATRA_RR"], "client", b.ip, str(REQUEST_PORT),
                                str(REQUEST_SIZE), str(REQUESTS_PER_S), str(seconds),
