@@ -42,8 +42,8 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /*
  * Packets on which the link itself depends, such as ARP, have one allowance together, of
- * 64 units (4 kB) in a window, whatever the rate: in a pod with a low rate the threshold
- * is less than one ARP packet. Within it they are free in every mode, and pass all gates;
+ * 64 units (4 kB) in a window, whatever the rate and in all classes of an attachment: in a
+ * pod with a low rate the threshold is less than one ARP packet. Within it they are free in every mode, and pass all gates;
  * beyond it they are flows as any other. A longer packet is none that a link needs, and
  * would use up the allowance for a long time.
  */
@@ -390,15 +390,16 @@ static __always_inline __u32 drop_at_gate(struct __sk_buff *skb,
  */
 natra_global int link_global(struct __sk_buff *skb,
 			     const struct natra_config *config,
-			     struct natra_state *state,
 			     const struct packet *packet, __u32 units)
 {
+	struct natra_state *state;
 	__u32 mac[2] = {0};
 	__u64 hash;
 
-	if (!config || !state || !packet)
+	if (!config || !packet)
 		return false; /* the verifier wants this check */
-	if (units > LINK_UNITS)
+	state = state_of_all(skb, config);
+	if (!state || units > LINK_UNITS)
 		return false;
 	hash = packet->hash;
 	if (natra_fixed.has_l2 &&
@@ -448,8 +449,7 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 	heavy = natra_is_heavy(state->heavy, packet->hash, estimate, units,
 			       enter, leave, epoch);
 	mouse = !heavy;
-	if (natra_unlikely(control) &&
-	    link_global(skb, config, state, packet, units))
+	if (natra_unlikely(control) && link_global(skb, config, packet, units))
 		return (__u32)NATRA_FORGET(NATRA_COUNT_OTHER, packet->hash);
 	packet->active = active;
 	if (natra_unlikely(limits->has_gates)) {
@@ -474,7 +474,7 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 		report(skb, config, state, &parsed, NATRA_REPORT_HEAVY);
 	packet->seed = (stripe->count[NATRA_COUNT_ADMITTED].packets +
 			stripe->count[NATRA_COUNT_MICE].packets) &
-		       0x7fffffff;
+		       0x3fffffff;
 	if (natra_fixed.has_groups)
 		group_ask(skb, config, limits, packet, is_held(skb));
 	/* charge() is inline, because a call takes a tenth of such a packet's time. If the

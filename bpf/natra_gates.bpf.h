@@ -11,7 +11,8 @@
  * flags from the parser counts as one as well:
  * - a first fragment, which can be so short that they are in the next one; TCP sends none
  *   by itself;
- * - IPv6 with more extension headers than the parser follows, which hosts accept;
+ * - more extension headers than the parser follows, which hosts accept, and IPsec's
+ *   authentication header in a fragment or more than once;
  * - a frame with more VLAN tags: hosts take off any number of those with the id 0;
  * - a tunnel in a tunnel.
  */
@@ -135,7 +136,7 @@ natra_global int begins_global(struct __sk_buff *skb,
 	t = &parsed->tuple;
 	if (kind == NATRA_PARSED_CONTROL || parsed->later_piece)
 		return false;
-	if (t->version == 6 && natra_is_extension(t->protocol))
+	if (natra_is_extension(t->protocol))
 		return true;
 	if (t->protocol == NATRA_PROTO_TCP)
 		return t->fragment || is_syn(skb, parsed->l4_offset, parsed);

@@ -78,6 +78,8 @@ natra_global int group_charge_global(const struct natra_membership *of,
 	natra_group_charge_member(
 		group, limits, of, member, packet->now_ns, delay_ns, turn_ns,
 		cost_ns, natra_cost_ns(&of->floor, packet->bytes, dither));
+	if (packet->charged)
+		return 0;
 	natra_group_charge(group, limits, packet->now_ns, delay_ns, turn_ns,
 			   cost_ns, packet->bytes);
 	return 0;
@@ -105,18 +107,6 @@ static __always_inline __u64 group_level(const struct natra_membership *of,
 		     : 0;
 }
 
-/* Returns the attachment's clocks as a member, which all its classes share: they are in
- * the state of its own slot. */
-static __always_inline struct natra_member *
-member_of(const struct __sk_buff *skb, const struct natra_config *config)
-{
-	const __u32 slot =
-		(skb->cb[0] & NATRA_CALL_SLOT) - (__u32)config->class_number;
-	struct natra_state *state = bpf_map_lookup_elem(&natra_states, &slot);
-
-	return state ? &state->member : NULL;
-}
-
 /*
  * Judges a packet of an attachment by its group and by the parent of that, or charges
  * both: it is judged by one call, and charged by another if it goes. delay_ns is its
@@ -131,20 +121,22 @@ natra_global __u64 group_global(struct __sk_buff *skb,
 	const struct natra_membership *of;
 	struct natra_member *member;
 	struct natra_group *group;
+	struct natra_state *state;
 	__u64 turn_ns, upper_ns;
 
 	if (!natra_fixed.has_groups || !config || !packet)
 		return 0; /* the verifier wants this check */
 	of = &limits_of(config, packet->active)->member;
-	member = member_of(skb, config);
-	if (!of->group || !member)
+	state = state_of_all(skb, config);
+	if (!of->group || !state)
 		return 0;
+	member = &state->member;
 	turn_ns = group_level(of, member, packet, delay_ns, charges);
 	group = group_at(of->group);
 	if (!group)
 		return turn_ns;
 	of = &natra_group_limits_of(group)->parent;
-	if (!of->group)
+	if (!of->group || (charges && packet->charged))
 		return turn_ns;
 	upper_ns = group_level(of, &group->member, packet, delay_ns, charges);
 	return upper_ns > turn_ns ? upper_ns : turn_ns;
@@ -158,9 +150,28 @@ static __always_inline __u64 group_delay(const struct natra_limits *limits,
 }
 
 /*
+ * Returns whether the attachment that takes the place of this one has charged the groups for the
+ * packet. Until this one is removed both judge each packet, and the newer one comes first. It
+ * leaves the owner of this one in the packet, which nobody else knows. The mark is taken away:
+ * what comes here again is another packet.
+ */
+static __always_inline bool take_mark(struct __sk_buff *skb,
+				      const struct natra_config *config)
+{
+	const bool charged = skb->cb[1] == (__u32)config->owner &&
+			     skb->cb[2] == (__u32)(config->owner >> 32);
+
+	if (charged || config->replaces) {
+		skb->cb[1] = (__u32)config->replaces;
+		skb->cb[2] = (__u32)(config->replaces >> 32);
+	}
+	return charged;
+}
+
+/*
  * Asks the groups, for charge(): the packet is not to depart before group_ns, which of
- * a policed one is on the scale of all groups. The exact clock is needed here, and so
- * now_ns is exact from here on.
+ * a policed one is on the scale of all groups. They have let go what is charged. The exact
+ * clock is needed here, and so now_ns is exact from here on.
  */
 static __always_inline void group_ask(struct __sk_buff *skb,
 				      const struct natra_config *config,
@@ -168,11 +179,16 @@ static __always_inline void group_ask(struct __sk_buff *skb,
 				      struct packet *packet, bool held)
 {
 	packet->now_ns = bpf_ktime_get_ns();
-	packet->group_ns = group_global(skb, config, packet,
-					group_delay(limits, held), false);
+	packet->charged = take_mark(skb, config);
+	packet->group_ns =
+		packet->charged
+			? 0
+			: group_global(skb, config, packet,
+				       group_delay(limits, held), false);
 }
 
-/* Charges the groups for a packet that goes. */
+/* Charges the groups for a packet that goes, or if that is done the clocks of the member, which
+ * the newer attachment takes over. */
 static __always_inline void group_charge(struct __sk_buff *skb,
 					 const struct natra_config *config,
 					 const struct natra_limits *limits,

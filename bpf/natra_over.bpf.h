@@ -40,7 +40,8 @@ natra_global int over_global(const struct natra_config *config,
 	if (!limits->over_rate ||
 	    !natra_over_take(&state->over, now_ns, &since_ns))
 		return 0;
-	none.saddr[0] = natra_over_judge(&state->over, limits, active,
+	none.saddr[0] = natra_over_judge(&state->over, limits,
+					 limits_of(config, active + 1), active,
 					 passed_bytes(state), since_ns, now_ns);
 	if (none.saddr[0])
 		write_event(config, state, &none, NATRA_REPORT_OVER_LIMIT,

@@ -44,27 +44,38 @@ natra_inline int natra_over_take(struct natra_over *over, __u64 now_ns,
 }
 
 /*
- * Looks at the window since_ns to now_ns. `passed` is the number of all bytes that ever passed.
- * Returns the percent of the limit that is to be told, or 0. The caller has taken the window.
+ * Looks at the window since_ns to now_ns. `passed` is the number of all bytes that ever passed,
+ * and `before` are the limits before these. Returns the percent of the limit that is to be told,
+ * or 0. The caller has taken the window.
  */
 natra_inline __u32 natra_over_judge(struct natra_over *over,
 				    const struct natra_limits *limits,
+				    const struct natra_limits *before,
 				    __u64 active, __u64 passed, __u64 since_ns,
 				    __u64 now_ns)
 {
 	const __u64 pause = (now_ns - since_ns) >> NATRA_OVER_SHIFT;
 	const __u64 bytes = passed - over->passed;
-	__u64 allowed, debt, percent;
+	__u64 allowed, debt, percent, rate = limits->over_rate;
 
 	over->passed = passed;
-	if (over->active != active || pause > NATRA_OVER_PAUSE_MAX) {
+	if (pause > NATRA_OVER_PAUSE_MAX) {
 		over->active = active;
 		over->debt = 0;
 		over->phase = NATRA_OVER_UNDER;
 		return 0;
 	}
-	allowed = (limits->over_rate * pause) >>
-		  (NATRA_WINDOW_SHIFT - NATRA_OVER_SHIFT);
+	/* Who changes the limit in each window does not hide a flood by that. Both limits may have
+	 * held in this one; what was no debt at a higher limit is none now. */
+	if (over->active != active) {
+		over->active = active;
+		if (rate < before->over_rate) {
+			rate = before->over_rate;
+			if (over->debt > limits->over_debt)
+				over->debt = limits->over_debt;
+		}
+	}
+	allowed = (rate * pause) >> (NATRA_WINDOW_SHIFT - NATRA_OVER_SHIFT);
 	debt = over->debt + bytes;
 	debt -= debt < allowed + (allowed >> 3) ? debt
 						: allowed + (allowed >> 3);

@@ -173,7 +173,8 @@ struct packet {
 	 * padding, which nobody writes, to a global function. They share a word,
 	 * because there the frames of nested calls have 512 bytes together. */
 	__u32 mouse : 1;
-	__u32 seed : 31; /* of the dither: another one for each packet */
+	__u32 charged : 1; /* from group_ask() on: its groups are, see take_mark() */
+	__u32 seed : 30; /* of the dither: another one for each packet */
 };
 
 /* Returns false if the packet is surely no TCP segment with SYN or RST, nor a tunnel's
@@ -192,14 +193,13 @@ static __always_inline bool may_connect(const struct __sk_buff *skb)
 		protocol = ip4->protocol;
 	} else if (version == 6) {
 		protocol = ip6->nexthdr;
-		if (natra_is_extension(protocol))
-			return true;
 		l4 = l3 + sizeof(*ip6);
 	} else {
 		return true;
 	}
 	if (protocol != NATRA_PROTO_TCP && protocol != NATRA_PROTO_UDP)
-		return natra_is_tunnel(protocol);
+		return natra_is_tunnel(protocol) ||
+		       natra_is_extension(protocol);
 	if ((version == 4 &&
 	     (*(__u8 *)ip4 != 0x45 || (ip4->frag_off & natra_be16(0x3fff)))) ||
 	    (void *)(l4 + NATRA_TCP_FLAGS_OFFSET + 1) >
@@ -218,6 +218,16 @@ static __always_inline bool settles(__u64 *settled, __u64 active)
 
 	return (__s64)(active - old) > 0 &&
 	       __sync_val_compare_and_swap(settled, old, active) == old;
+}
+
+/* Returns the state of the attachment's own slot, which has what all its classes share. */
+static __always_inline struct natra_state *
+state_of_all(const struct __sk_buff *skb, const struct natra_config *config)
+{
+	const __u32 slot =
+		(skb->cb[0] & NATRA_CALL_SLOT) - (__u32)config->class_number;
+
+	return bpf_map_lookup_elem(&natra_states, &slot);
 }
 
 /* Returns the limits that are active. */

@@ -125,6 +125,13 @@ natra_inline void natra_parse_l4(void *ctx, __u32 offset,
 	p->header_len = offset + natra_l4_len(ctx, offset, t->protocol, p);
 }
 
+/* Returns the length of IPsec's authentication header, which has what follows in clear text, by
+ * its second byte (RFC 4302, 2.2). */
+natra_inline __u32 natra_ah_len(__u8 words)
+{
+	return (words + 2U) * 4;
+}
+
 /*
  * Moves *offset to layer 4; false: not a valid header. (A special value of the
  * offset would make the verifier walk what follows once for each offset.)
@@ -154,9 +161,18 @@ natra_inline bool natra_parse_ipv4(void *ctx, __u32 *offset,
 		t->fragment = 1;
 	p->later_piece = (half[3] & natra_be16(0x1fff)) != 0;
 	*offset += (byte[0] & 0xf) * 4U;
+	/* All pieces of a datagram have IPsec's header as their protocol, so a fragment stays
+	 * one of that. */
+	if (t->protocol == NATRA_PROTO_AH && !t->fragment &&
+	    NATRA_LOAD(ctx, *offset, p->raw, 8) == 0) {
+		*offset += natra_ah_len(byte[1]);
+		t->protocol = byte[0];
+	}
 	return true;
 }
 
+/* Returns whether another header may stand behind one of this protocol. That of IPsec may be in
+ * IPv4, too, where hosts know none of the others. */
 natra_inline bool natra_is_extension(__u8 next)
 {
 	const __u64 extensions =
@@ -200,7 +216,7 @@ natra_inline bool natra_parse_ipv6(void *ctx, __u32 *offset,
 			break;
 		len = (byte[1] + 1U) * 8;
 		if (next == NATRA_PROTO_AH)
-			len = (byte[1] + 2U) * 4;
+			len = natra_ah_len(byte[1]);
 		if (next == NATRA_PROTO_FRAGMENT) {
 			len = NATRA_FRAGMENT_LEN;
 			/* An atomic fragment is a whole packet (RFC 6946). */
@@ -227,10 +243,7 @@ natra_inline __u32 natra_jumbo_len(const struct natra_parsed_packet *p,
  * IP, or has more extension headers than the parser follows. */
 natra_inline bool natra_gave_up(const struct natra_parsed_packet *p)
 {
-	const struct natra_tuple *t = &p->tuple;
-
-	return !t->version ||
-	       (t->version == 6 && natra_is_extension(t->protocol));
+	return !p->tuple.version || natra_is_extension(p->tuple.protocol);
 }
 
 /*

@@ -204,10 +204,13 @@ struct natra_config {
 	__u64 active; /* counts changes; bit 0 is the index of the active ones */
 	struct natra_limits limits[2];
 	__u64 keys[NATRA_HASH_KEYS]; /* random, for this attachment */
-	__u64 owner; /* random; 0: the entry is free. For user space. */
+	__u64 owner;                 /* random; 0: the entry is free */
 	/* The number of the slot's class, from 1 on; 0: it has none. For events. */
 	__u64 class_number;
-	__u64 reserved[8];
+	/* The owner of the slot whose place this one takes in the same group, see take_mark();
+	 * 0: there was none. */
+	__u64 replaces;
+	__u64 reserved[7];
 };
 
 /* A heavy flow for natractl top; written without locks, see natra_flows.h. */

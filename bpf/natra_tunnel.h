@@ -160,10 +160,8 @@ natra_inline enum natra_inner natra_inner_l4(void *ctx, __u32 *offset,
 	} else {
 		*protocol = byte[6];
 		*offset += 40;
-		if (natra_is_extension(*protocol))
-			return NATRA_INNER_HIDDEN;
 	}
-	if (natra_is_tunnel(*protocol))
+	if (natra_is_tunnel(*protocol) || natra_is_extension(*protocol))
 		return NATRA_INNER_HIDDEN;
 	if (*protocol == NATRA_PROTO_UDP &&
 	    NATRA_LOAD(ctx, *offset, p->raw, 4) == 0 &&

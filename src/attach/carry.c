@@ -6,6 +6,12 @@
 #include "state/engine.h"
 #include "state/slot.h"
 
+/* Returns whether a generation has slots of this build's layout, by which it limits. */
+static bool judges(const struct pin_gen *gen)
+{
+	return gen && gen->kind == RECORD_OWN && !gen->record.unshaped;
+}
+
 /* Returns the leg that judges what comes into the pod. If it is not the pod's, that is a
  * backstop. */
 static enum leg judge_of(const struct record *record)
@@ -23,6 +29,20 @@ static enum leg leg_before(const struct record *from, const struct record *to,
 	if (leg == judge_of(to))
 		return judge_of(from);
 	return judge_of(from) == LEG_HOST ? LEG_INGRESS : LEG_MAX;
+}
+
+uint64_t carry_replaced(const struct pin_gen *from, const struct record *to,
+			enum leg leg)
+{
+	enum leg before;
+
+	if (!judges(from) || !to->group_number ||
+	    from->record.group_number != to->group_number)
+		return 0;
+	before = leg_before(&from->record, to, leg);
+	return before != LEG_MAX && from->record.leg[before].hook
+		       ? from->record.slot[before].owner
+		       : 0;
 }
 
 static int carry_leg(struct natra *n, const struct record *from,
@@ -54,7 +74,7 @@ int carry_debts(struct natra *n, const struct pin_gen *from,
 {
 	int r = 0;
 
-	for (int i = 0; i < LEG_MAX && r == 0; i++)
+	for (int i = 0; i < LEG_MAX && r == 0 && judges(from); i++)
 		r = carry_leg(n, &from->record, &to->record, (enum leg)i);
 	return r;
 }

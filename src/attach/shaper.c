@@ -30,9 +30,9 @@
 struct attempt {
 	struct natra *n;
 	const struct order *order;
-	const char *why;       /* this mode was chosen */
-	uint32_t gso_segs;     /* those that the replaced attachment had set */
-	struct link_info host; /* ifindex 0: not used */
+	const char *why;              /* this mode was chosen */
+	const struct pin_gen *before; /* what it replaces, or NULL */
+	struct link_info host;        /* ifindex 0: not used */
 	struct pin_gen gen;
 	struct stub stub[LEG_MAX];
 	int table_fd; /* of connections; -1: they are not measured */
@@ -109,8 +109,9 @@ static int load_leg(struct attempt *a, enum leg leg)
 {
 	struct record *record = &a->gen.record;
 	struct natra_limits of[1 + NATRA_CLASSES_MAX];
-	const struct slot_content content = {of, a->keys, a->table_fd,
-					     a->trie_fd};
+	const struct slot_content content = {
+		of, a->keys, carry_replaced(a->before, record, leg),
+		a->table_fd, a->trie_fd};
 	struct program_options options;
 	int r;
 
@@ -320,6 +321,7 @@ static int build_pod_site(void *arg)
 	struct natra_policy fastest;
 	char edt_reason[RECORD_REASON_MAX / 2];
 	struct record *record = &a->gen.record;
+	const uint32_t had_segs = a->before ? a->before->record.gso_segs : 0;
 	cleanup_netlink struct netlink nl = {0};
 	int r;
 
@@ -335,8 +337,8 @@ static int build_pod_site(void *arg)
 	r = load_legs(a);
 	if (r == 0)
 		r = attach_site(a, &nl, false);
-	if (r == 0 && (record->gso_segs || a->gso_segs))
-		gso_change(a->n, &nl, record->pod.ifindex, a->gso_segs,
+	if (r == 0 && (record->gso_segs || had_segs))
+		gso_change(a->n, &nl, record->pod.ifindex, had_segs,
 			   record->gso_segs);
 	return r;
 }
@@ -396,7 +398,7 @@ static int try_mode(struct natra *n, const struct pin_dir *dir,
 		.n = n,
 		.order = order,
 		.why = why,
-		.gso_segs = before ? before->record.gso_segs : 0,
+		.before = before,
 		.gen = PIN_GEN_INIT,
 		.stub = {STUB_INIT, STUB_INIT, STUB_INIT},
 		.table_fd = -1,
@@ -575,8 +577,7 @@ int shaper_attach(struct natra *n, const struct pin_dir *dir,
 		 gen.record.reason);
 	/* For a moment both generations judge each packet. A gap between them would be
 	 * worse. */
-	if (exists && before.kind == RECORD_OWN && !before.record.unshaped &&
-	    carry_debts(n, &before, &gen) < 0)
+	if (exists && carry_debts(n, &before, &gen) < 0)
 		log_line(n, NATRA_LOG_ERROR, "%s: begins with a full burst: %s",
 			 order->id, last_error(n));
 	r = dir->is_new ? 0 : teardown_all(n, dir, &gen, order->scene.pod_fd);

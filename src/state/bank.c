@@ -234,6 +234,7 @@ static int take_slot(struct natra *n, const struct bank *b, uint32_t index,
 		.limits = {content->limits[class_number]},
 		.owner = owner,
 		.class_number = class_number,
+		.replaces = content->replaces,
 	};
 	struct bpf_map_info info = {0};
 	uint32_t len = sizeof(info);

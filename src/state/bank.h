@@ -13,8 +13,9 @@ struct slot_content {
 	 * the same, so that flows which share cells where ingress is judged are the same
 	 * as those in the backstop: what is small there is not taken for heavy here. */
 	const uint64_t *keys;
-	int table_fd; /* of connections, where they are measured */
-	int trie_fd;  /* of its classes, if it has any */
+	uint64_t replaces; /* see natra_config */
+	int table_fd;      /* of connections, where they are measured */
+	int trie_fd;       /* of its classes, if it has any */
 };
 
 /* Opens a bank. Returns -ENOENT without an error text if there is none, or not

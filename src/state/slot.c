@@ -174,8 +174,46 @@ static void carry_debts(const struct natra_state *from,
 
 	for (size_t i = 0; i < sizeof(debts) / sizeof(*debts); i++)
 		carry_debt(from, to, &debts[i], least_ns);
-	raise_bucket(word_of(to, offsetof(struct natra_state, link_tat_ns)),
-		     from->link_tat_ns);
+	raise_bucket(&to->link_tat_ns, from->link_tat_ns);
+	if (from_limits->member.group != to_limits->member.group)
+		return;
+	raise_bucket(&to->member.clock_ns, from->member.clock_ns);
+	raise_bucket(&to->member.floor_ns, from->member.floor_ns);
+}
+
+/* Returns all that passed, as programs count it for struct natra_over. */
+static uint64_t passed_bytes(const struct natra_state *state)
+{
+	const struct natra_counters sum = slot_sum(state);
+
+	return sum.count[NATRA_COUNT_MICE].bytes +
+	       sum.count[NATRA_COUNT_ADMITTED].bytes +
+	       sum.count[NATRA_COUNT_PACED].bytes +
+	       sum.count[NATRA_COUNT_MARKED].bytes;
+}
+
+/* Lets the new slot's first window have what the old one's last window had. What passed at a
+ * higher limit counts as the same part of the new one. */
+static void carry_over(const struct natra_state *from,
+		       const struct natra_limits *from_limits,
+		       struct natra_state *to,
+		       const struct natra_limits *to_limits, uint64_t active)
+{
+	struct natra_over over = from->over;
+	uint64_t bytes = passed_bytes(from) - over.passed;
+
+	if (!over.time_ns || !from_limits->over_rate || !to_limits->over_rate)
+		return;
+	if (to_limits->over_rate < from_limits->over_rate) {
+		bytes = (uint64_t)((double)bytes /
+				   (double)from_limits->over_rate *
+				   (double)to_limits->over_rate);
+		if (over.debt > to_limits->over_debt)
+			over.debt = to_limits->over_debt;
+	}
+	over.passed = passed_bytes(to) - bytes;
+	over.active = active;
+	to->over = over;
 }
 
 int slot_carry_debts(struct natra *n, const struct slot *from,
@@ -183,16 +221,21 @@ int slot_carry_debts(struct natra *n, const struct slot *from,
 {
 	struct slot_states old = {0}, new = {0};
 	struct natra_limits from_limits, to_limits;
+	struct natra_config config;
 	int r = slot_get_limits(n, from, &from_limits);
 
 	if (r == 0)
-		r = slot_get_limits(n, to, &to_limits);
+		r = read_config(n, to, &config);
 	if (r == 0)
 		r = slot_map(n, from, 1, &old);
 	if (r == 0)
 		r = slot_map(n, to, 1, &new);
-	if (r == 0)
+	if (r == 0) {
+		to_limits = config.limits[config.active & 1];
 		carry_debts(old.list, &from_limits, new.list, &to_limits);
+		carry_over(old.list, &from_limits, new.list, &to_limits,
+			   config.active);
+	}
 	slot_unmap(&old);
 	slot_unmap(&new);
 	return r;

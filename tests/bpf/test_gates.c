@@ -255,6 +255,36 @@ static void make_tags3(struct packet *p)
 	packet_end(p);
 }
 
+/* IPsec's authentication header has what follows in clear text. */
+static void add_authentication(struct packet *p, int times)
+{
+	for (int i = 0; i < times; i++)
+		packet_extension(p, 51, 24);
+	packet_tcp(p, 9, 80, 20);
+	p->data[p->l4 + 13] = SYN;
+	packet_pad(p, LEN);
+	packet_end(p);
+}
+
+static void make_authentication(struct packet *p)
+{
+	packet_begin_ipv4(p, &(struct packet_ip){0});
+	add_authentication(p, 1);
+}
+
+static void make_authentication_twice(struct packet *p)
+{
+	packet_begin_ipv4(p, &(struct packet_ip){0});
+	add_authentication(p, 2);
+}
+
+static void make_authentication_fragment(struct packet *p)
+{
+	packet_begin_ipv4(
+		p, &(struct packet_ip){.fragment = PACKET_MORE_FRAGMENTS});
+	add_authentication(p, 1);
+}
+
 /* Ends a packet in a tunnel, whose inner IP header comes next. */
 static void end_inside(struct packet *p, uint8_t flags)
 {
@@ -283,6 +313,13 @@ static void make_ipip_twice(struct packet *p)
 	packet_ipv4(p, &(struct packet_ip){0});
 	p->data[p->next_at] = 4;
 	end_inside(p, ACK);
+}
+
+static void make_authentication_in_ipip(struct packet *p)
+{
+	begin_ipip(p);
+	packet_ipv4(p, &(struct packet_ip){0});
+	add_authentication(p, 1);
 }
 
 static void make_gre(struct packet *p)
@@ -328,10 +365,22 @@ static void make_vxlan_in_a_fragment(struct packet *p)
 static void hidden_connections_are_refused(void **state)
 {
 	void (*const makes[])(struct packet *) = {
-		make_options,   make_tagged6,        make_fragment,
-		make_fragment6, make_extensions6,    make_tags3,
-		make_ipip,      make_ipip_twice,     make_gre,
-		make_vxlan,     make_vxlan_fragment, make_vxlan_in_a_fragment,
+		make_options,
+		make_tagged6,
+		make_fragment,
+		make_fragment6,
+		make_extensions6,
+		make_tags3,
+		make_authentication,
+		make_authentication_twice,
+		make_authentication_fragment,
+		make_authentication_in_ipip,
+		make_ipip,
+		make_ipip_twice,
+		make_gre,
+		make_vxlan,
+		make_vxlan_fragment,
+		make_vxlan_in_a_fragment,
 	};
 
 	struct packet p;
@@ -352,12 +401,14 @@ static void hidden_connections_are_refused(void **state)
 	assert_int_equal(send(&p, 0).counter, NATRA_COUNT_MICE);
 }
 
-/* In a tunnel, too, only the first packet of a connection counts. */
+/* In a tunnel and behind IPsec's header, too, only the first packet of a connection counts. */
 static void other_packets_in_a_tunnel_pass(void **state)
 {
-	struct packet others[4];
+	struct packet others[5];
 
 	(void)state;
+	make_authentication(&others[4]);
+	others[4].data[others[4].l4 + 13] = ACK;
 	begin_ipip(&others[0]);
 	end_inside(&others[0], ACK);
 	begin_vxlan(&others[1]);

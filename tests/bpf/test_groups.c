@@ -3,6 +3,7 @@
  * (natra_groups.bpf.h). How members share is in tests/unit/test_groups.c. */
 #include "cm.h"
 
+#include <bpf/bpf.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -227,6 +228,38 @@ static void packets_are_charged_to_the_group(void **state)
 	assert_int_not_equal(member().clock_ns, 0);
 	assert_int_equal(member().floor_ns, 0);
 	assert_int_equal(group_at(PARENT)->charged.packets, 0);
+}
+
+static uint64_t send_marked(uint64_t mark)
+{
+	struct th_result r;
+	struct packet p;
+
+	packet_make_tcp4(&p, 1, 0, LEN);
+	th_send(&run, &p, &(struct th_context){.group_mark = mark}, &r);
+	return r.group_mark;
+}
+
+/* While two attachments judge each packet, one charges the groups, and both their member. */
+static void groups_are_charged_once_while_a_member_is_replaced(void **state)
+{
+	const uint64_t owner = 1, before = UINT64_C(5) << 32 | 7;
+	const int fd = run.slot.config_fd;
+	struct natra_config config;
+
+	(void)state;
+	write_group(GROUP, RATE, PARENT);
+	assert_int_equal(send_marked(owner), 0);
+	assert_int_equal(group_at(GROUP)->charged.packets, 0);
+	assert_int_equal(group_at(PARENT)->charged.packets, 0);
+	assert_int_not_equal(member().clock_ns, 0);
+	assert_int_equal(send_marked(before), before);
+	assert_int_equal(group_at(PARENT)->charged.packets, 1);
+	assert_int_equal(bpf_map_lookup_elem(fd, &run.slot.index, &config), 0);
+	config.replaces = before;
+	bpf_map_update_elem(fd, &run.slot.index, &config, BPF_ANY);
+	assert_int_equal(send_marked(0), before);
+	assert_int_equal(group_at(GROUP)->charged.packets, 2);
 }
 
 /* What is dropped for the group's sake is charged nowhere. */
@@ -536,6 +569,7 @@ int main(void)
 		CASE("edt_", name, load_edt)
 	const struct CMUnitTest tests[] = {
 		EACH(packets_are_charged_to_the_group),
+		EACH(groups_are_charged_once_while_a_member_is_replaced),
 		EACH(packets_over_the_group_go_nowhere),
 		EACH(parent_judges_as_well),
 		EACH(others_are_no_members),

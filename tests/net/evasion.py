@@ -29,7 +29,8 @@ from pathlib import Path
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from commands import bpftool, sh
-from evasion_frames import (ARRIVE_AS, BODY, HEADERS, LINK, MANY, TYPE_MANY, TYPES)
+from evasion_frames import (ARRIVE_AS, BODY, HEADERS, LINK, LINK_CLASSES, MANY, TYPE_MANY,
+                            TYPES)
 from frames import Sender, Taken, eth, ip4, udp
 from isolation import BPFFS
 from limiters import Natra, bits, total
@@ -468,11 +469,13 @@ LINK_ALLOWED = 64 * 74 * 8 / 1.0737
 
 
 def link(rep, a):
-    """What a link depends on passes uncharged, but not more of it if it is of many
-    kinds."""
-    for fast_pass in ("strict", "off"):
+    """What a link depends on passes uncharged, but not more of it if it is of many kinds, nor
+    if it is of many classes of peers."""
+    classes = [word for i in LINK_CLASSES
+               for word in ("--class", f"c{i}=dscp={i},egress-rate={CAP}")]
+    for fast_pass, more in (("strict", classes), ("off", ())):
         with Rig() as r:
-            lim = Natra(r.pod, "--fast-pass", fast_pass).attach(None, CAP)
+            lim = Natra(r.pod, "--fast-pass", fast_pass, *more).attach(None, CAP)
             kinds = itertools.cycle(LINK)
             send = frames(Sender(r.pod, "eth0").plain, lambda _, kinds=kinds: next(kinds))
             rep.measure(fast_pass, uncharged, rep, a, fast_pass, lim, send)
@@ -480,7 +483,8 @@ def link(rep, a):
 
 def uncharged(rep, a, what, lim, send):
     def other():
-        return lim.stats()["egress"]["other"]["bytes"]
+        stats = lim.stats()
+        return sum(c["egress"]["other"]["bytes"] for c in (stats, *stats.get("classes", ())))
     seconds_of(send, a.settle, LINK_OFFERED)
     before, begin = other(), time.monotonic()
     seconds_of(send, a.seconds, LINK_OFFERED)

@@ -66,14 +66,17 @@ TYPES = (0x88b5, 0x8847, 0x8864)
 TYPE_MANY, MANY = range(0x9000, 0x9100), "256 EtherTypes"
 
 
-def discovery(type_):
+def discovery(type_, dscp=0):
     frame = bytearray(eth(0x86dd, ip6(58, struct.pack("!BBHI", type_, 0, 0, 0) + bytes(12))))
+    frame[14:16] = struct.pack("!H", 6 << 12 | dscp << 6)
     frame[21] = 255                     # the hop limit
     return bytes(frame)
 
 
-# ARP, LACP, IEEE 802.1X, LLDP, LLC, and solicitations of routers and neighbours.
+# ARP, LACP, IEEE 802.1X, LLDP, LLC, and solicitations of routers and neighbours, the latter also
+# of so many classes.
+LINK_CLASSES = range(1, 9)
 LINK = (*(eth(type_, bytes(60)) for type_ in (0x806, 0x8809, 0x888e, 0x88cc, 60)),
-        discovery(133), discovery(135))
+        discovery(133), *(discovery(135, dscp) for dscp in (0, *LINK_CLASSES)))
 # A tag is taken off on the way, so a frame with two arrives as one of a tag.
 ARRIVE_AS = (0x800, 0x86dd, 0x8100, 0x88a8, 0x806, 0x8809, 0x888e, 0x88cc, 4)

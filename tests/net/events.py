@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from commands import sh
 from isolation import BPFFS
 from limiters import Natra, bits, find_natractl
-from meter import ETH_IPV4_UDP, wire_rates
+from meter import ETH_IPV4_UDP
 from rig import Rig
 from script import option, run_script
 
@@ -67,8 +67,18 @@ def stream(r, rep, seconds):
     lim.detach()
 
 
+def attach_anew(lim, cap, until):
+    """Attach again and again, as who edits a pod's annotations can have it."""
+    for n in range(1000):
+        if time.monotonic() >= until:
+            return
+        lim.attach(None, cap, "--sli", "off" if n % 2 else "on")
+        time.sleep(0.7)
+
+
 def over(r, rep, mode, seconds):
-    """Small flows of four caps together exceed the limit if they are free."""
+    """Small flows of four caps together exceed the limit if they are free, also if the pod is
+    attached anew in each window."""
     cap = bits("1M")
     lim = Natra(r.pod, "--fast-pass", mode).attach(None, cap)
     r.load(r.client, "udp-sink", SINK_PORT)
@@ -77,8 +87,13 @@ def over(r, rep, mode, seconds):
     p = r.load(r.pod, "udp-send", r.client.ip, SINK_PORT, "--ports", 100, "--rate", 4 * cap,
                "--no-wait", "--segments", 1)
     r.wait_flow(meter)
-    factor = wire_rates([meter], seconds + 3)[0] / cap
-    events = [e for e in events_of(lim, lim.id) if e["reason"] == "over_limit"]
+    reader = follow(r)
+    begin, before = meter.read()
+    attach_anew(lim, cap, begin + seconds + 3)
+    end, after = meter.read()
+    factor = (after - before) * 8 / (end - begin) / cap
+    events = [e for e in end_reader(reader)
+              if e["id"] == lim.id and e["reason"] == "over_limit"]
     stats = lim.stats()["egress"]
     r.load_end(p, r.pod, now=True)
     r.stop(None)
@@ -88,10 +103,13 @@ def over(r, rep, mode, seconds):
         rep.near("  times the limit", events[0]["over_percent"] / 100, factor, 0.05)
         rep.equal("  of a flow", (events[0]["daddr"], events[0]["direction"]),
                   ("-", "egress"))
-        table = lim.ok("events", lim.id)
-        rep.true("  the table has it", " over_limit " in table and " x the limit " in table)
     rep.equal("  in the counters", bool(stats["over_limit_ns"]), mode == "free")
     lim.detach()
+
+
+def follow(r):
+    return r.node.popen(find_natractl(), "--bpffs", BPFFS, "events", "--follow", "--json",
+                        text=True, stdout=PIPE)
 
 
 def end_reader(reader):
@@ -107,8 +125,7 @@ def hostile(r, rep, seconds):
     loud = Natra(r.pods[0]).attach(None, "4M", "--heavy-hitter-threshold", "1", "--edt-pacing",
                                    "off")
     quiet = Natra(r.pods[1]).attach(None, "10M", "--edt-pacing", "off")
-    reader = r.node.popen(find_natractl(), "--bpffs", BPFFS, "events", "--follow", "--json",
-                          text=True, stdout=PIPE)
+    reader = follow(r)
     begin = time.monotonic()
     r.load(r.client, "udp-sink", SPREAD_PORT)
     r.wait_port(r.client, SPREAD_PORT, "udp")

@@ -10,15 +10,16 @@
 #define RATE   10000000ULL
 
 static struct natra_over over;
-static struct natra_limits limits;
-static uint64_t now_ns, passed;
+static struct natra_limits limits, before;
+static uint64_t active, now_ns, passed;
 
 static int begin(void **state)
 {
 	const struct natra_policy policy = policy_of(0, RATE);
 
 	(void)state;
-	limits = policy_limits(&policy, LEG_EGRESS, true);
+	limits = before = policy_limits(&policy, LEG_EGRESS, true);
+	active = 1;
 	over = (struct natra_over){0};
 	now_ns = 1000 * WINDOW;
 	passed = 123456;
@@ -34,7 +35,8 @@ static uint32_t window_with(uint64_t percent)
 	passed += RATE / 8 * WINDOW / 1000000000 * percent / 100;
 	assert_true(natra_over_take(&over, now_ns, &since_ns));
 	assert_false(natra_over_take(&over, now_ns, &other_ns));
-	return natra_over_judge(&over, &limits, 1, passed, since_ns, now_ns);
+	return natra_over_judge(&over, &limits, &before, active, passed,
+				since_ns, now_ns);
 }
 
 static uint32_t told_of(uint64_t percent, int windows)
@@ -95,27 +97,51 @@ static void a_few_percent_are_not_told(void **state)
 	assert_int_equal(told_of(110, 1000), 0);
 }
 
-static void what_passed_at_another_limit_does_not_count(void **state)
+/* Where the limit was lowered within a window, what passed at the higher one is no debt. */
+static void what_passed_at_a_higher_limit_is_not_told(void **state)
+{
+	const struct natra_policy policy = policy_of(0, 100 * RATE);
+
+	(void)state;
+	before = policy_limits(&policy, LEG_EGRESS, true);
+	(void)window_with(0);
+	over.debt = before.over_debt;
+	active++;
+	assert_int_equal(window_with(5000), 0);
+	before = limits;
+	assert_int_equal(told_of(110, 20), 0);
+}
+
+static void who_changes_the_limit_does_not_hide_a_flood(void **state)
+{
+	uint32_t told = 0;
+
+	(void)state;
+	(void)window_with(0);
+	for (int i = 0; i < 10; i++) {
+		before = limits;
+		limits.over_rate--;
+		active++;
+		told += window_with(400);
+	}
+	assert_in_range(told, 399, 401);
+}
+
+static void what_passed_in_a_pause_does_not_count(void **state)
 {
 	__u64 since_ns;
 
 	(void)state;
 	(void)window_with(0);
 	(void)window_with(5000);
-	now_ns += WINDOW;
-	assert_true(natra_over_take(&over, now_ns, &since_ns));
-	assert_int_equal(natra_over_judge(&over, &limits, 2, passed * 9,
-					  since_ns, now_ns),
-			 0);
-	assert_int_equal(over.debt, 0);
-	/* Nor does what passed in a pause that nobody looked at. */
-	assert_int_equal(over.active, 2);
+	active++;
 	now_ns += 100 * WINDOW;
 	assert_true(natra_over_take(&over, now_ns, &since_ns));
-	assert_int_equal(natra_over_judge(&over, &limits, 2, passed * 99,
-					  since_ns, now_ns),
+	assert_int_equal(natra_over_judge(&over, &limits, &before, active,
+					  passed * 99, since_ns, now_ns),
 			 0);
 	assert_int_equal(over.debt, 0);
+	assert_int_equal(over.active, active);
 }
 
 /* Lets so many bytes pass in each 60 windows, until that is told. Returns the percentage that
@@ -130,7 +156,7 @@ static uint32_t pass_until_told(struct natra_over *of, uint64_t *sum,
 
 		*sum += bytes;
 		assert_true(natra_over_take(of, n * 60 * WINDOW, &since_ns));
-		told = natra_over_judge(of, &limits, 0, *sum, since_ns,
+		told = natra_over_judge(of, &limits, &before, 0, *sum, since_ns,
 					n * 60 * WINDOW);
 	}
 	return told;
@@ -181,7 +207,9 @@ int main(void)
 		CASE(it_is_told_again_when_it_comes_again),
 		CASE(a_burst_is_not_told),
 		CASE(a_few_percent_are_not_told),
-		CASE(what_passed_at_another_limit_does_not_count),
+		CASE(what_passed_at_a_higher_limit_is_not_told),
+		CASE(who_changes_the_limit_does_not_hide_a_flood),
+		CASE(what_passed_in_a_pause_does_not_count),
 		CASE(any_rate_can_be_exceeded),
 		CASE(the_backstop_tells_nothing),
 	};

@@ -271,6 +271,34 @@ static void first_fragments_have_ports_and_the_others_an_id(void **state)
 	assert_int_not_equal(first.res.fragment_id, other_id.res.fragment_id);
 }
 
+/* That of IPv6 is in test_parse_ipv6.c. All pieces of a datagram have it as their protocol. */
+static void authentication_header_is_looked_behind(void **state)
+{
+	struct parsed none, r;
+	struct packet p;
+
+	(void)state;
+	packet_make_tcp4(&p, 40000, 0, 100);
+	none = parse_packet(&p);
+	for (int times = 1; times <= 2; times++) {
+		begin_ipv4(&p, &plain);
+		for (int i = 0; i < times; i++)
+			packet_extension(&p, 51, 24);
+		packet_tcp(&p, 40000, 80, 20);
+		packet_end(&p);
+		r = parse_packet(&p);
+		assert_int_equal(same_flow(&none, &r), times == 1);
+		assert_int_equal(natra_gave_up(&r.res), times == 2);
+		assert_int_equal(r.res.header_len,
+				 14 + 20 + 24 + (times == 1 ? 20 : 0));
+	}
+	begin_ipv4(&p, &(struct packet_ip){.fragment = PACKET_MORE_FRAGMENTS});
+	packet_extension(&p, 51, 24);
+	packet_tcp(&p, 40000, 80, 20);
+	packet_end(&p);
+	assert_int_equal(parse_packet(&p).res.tuple.protocol, 51);
+}
+
 static void dont_fragment_is_no_fragment(void **state)
 {
 	struct parsed df = parse_fragment(PACKET_DONT_FRAGMENT, 7, 0);
@@ -399,6 +427,7 @@ int main(void)
 		cmocka_unit_test(header_shorter_than_ipv4_has_is_opaque),
 		cmocka_unit_test(
 			first_fragments_have_ports_and_the_others_an_id),
+		cmocka_unit_test(authentication_header_is_looked_behind),
 		cmocka_unit_test(dont_fragment_is_no_fragment),
 		cmocka_unit_test(every_protocol_with_ports_has_them),
 		cmocka_unit_test(other_protocols_have_no_ports),

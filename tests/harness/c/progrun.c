@@ -103,7 +103,7 @@ static int take_slots(struct progrun *run,
 		all[i] = *limits;
 	return r < 0 ? r
 		     : bank_take_slots(run->n, &run->bank, SLOT, slots, 1,
-				       &(struct slot_content){all, keys,
+				       &(struct slot_content){all, keys, 0,
 							      run->table_fd,
 							      run->trie_fd});
 }
@@ -319,7 +319,8 @@ int th_try_send(struct progrun *run, const struct packet *packet,
 		.gso_size = c->gso_size,
 		.priority = c->priority,
 		.mark = c->tstamp_type,
-		.cb = {c->vlan_tci, c->pop_vlan},
+		.cb = {c->vlan_tci, c->pop_vlan ? 1 : (uint32_t)c->group_mark,
+		       (uint32_t)(c->group_mark >> 32)},
 	};
 	struct __sk_buff out = {0};
 	/* LIBBPF_OPTS is not used here because it is not ISO C. */
@@ -352,6 +353,7 @@ int th_try_send(struct progrun *run, const struct packet *packet,
 	ret->verdict = (int)opts.retval;
 	ret->tstamp = out.tstamp;
 	ret->priority = out.priority;
+	ret->group_mark = (uint64_t)out.cb[2] << 32 | out.cb[1];
 	ret->len = opts.data_size_out;
 	return 0;
 }

@@ -52,6 +52,7 @@ struct th_context {
 	uint32_t gso_segs;
 	uint32_t gso_size;
 	uint32_t priority;
+	uint64_t group_mark; /* see take_mark(); only without the prelude */
 };
 
 struct th_result {
@@ -65,6 +66,7 @@ struct th_result {
 	enum natra_counter counter;
 	uint64_t bytes;
 	uint64_t delay_ns;
+	uint64_t group_mark;
 	uint32_t len;
 	uint8_t data[PACKET_MAX];
 };
