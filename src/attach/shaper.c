@@ -328,6 +328,10 @@ static int build_pod_site(void *arg)
 	r = netlink_open(a->n, &nl);
 	if (r == 0)
 		r = prepare_edt(a, &nl, edt_reason, sizeof(edt_reason));
+	if (r == 0)
+		r = teardown_note(a->n, &nl,
+				  a->before ? &a->before->record : NULL,
+				  record);
 	if (r < 0)
 		return r;
 	fastest = classes_fastest(&a->order->policy, &a->order->subnets);

@@ -16,6 +16,7 @@ struct site {
 	const struct record_link *link;
 	bool on_host;
 	bool remove_fq;
+	bool remove_clsact;
 	uint32_t gso_segs; /* the value that shall stay */
 };
 
@@ -45,6 +46,8 @@ static int clean_site(void *arg)
 	}
 	if (r == 0 && site->remove_fq)
 		r = qdisc_fq_remove(site->n, &nl, site->link->ifindex);
+	if (r == 0 && site->remove_clsact)
+		r = hook_clsact_remove(site->n, &nl, site->link->ifindex);
 	if (r == 0 && changes_gso(site))
 		gso_change(site->n, &nl, site->link->ifindex,
 			   site->record->gso_segs, site->gso_segs);
@@ -54,6 +57,19 @@ static int clean_site(void *arg)
 static bool same_link(const struct record_link *a, const struct record_link *b)
 {
 	return a->ifindex == b->ifindex && a->netns_cookie == b->netns_cookie;
+}
+
+int teardown_note(struct natra *n, struct netlink *nl,
+		  const struct record *before, struct record *record)
+{
+	int r;
+
+	if (record->mode != NATRA_MODE_CLSACT_PODSIDE)
+		return 0;
+	r = hook_clsact_is_there(n, nl, record->pod.ifindex);
+	record->pod_clsact = r == 0 || (before && before->pod_clsact &&
+					same_link(&before->pod, &record->pod));
+	return r < 0 ? r : 0;
 }
 
 static int teardown_site(struct natra *n, const struct record *record,
@@ -69,6 +85,8 @@ static int teardown_site(struct natra *n, const struct record *record,
 		.link = link,
 		.on_host = on_host,
 		.remove_fq = link->fq && !(kept && of_keep->fq),
+		.remove_clsact = !on_host && record->pod_clsact &&
+				 !(kept && keep->pod_clsact),
 		.gso_segs = kept ? keep->gso_segs : 0,
 	};
 	int r;

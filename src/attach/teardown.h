@@ -4,7 +4,13 @@
 #ifndef NATRA_ATTACH_TEARDOWN_H
 #define NATRA_ATTACH_TEARDOWN_H
 
+#include "kernel/netlink.h"
 #include "state/pin.h"
+
+/* Notes in a record that is about to be attached, in the place of `before` or of none
+ * (NULL), what else of the pod's interface natra makes. */
+int teardown_note(struct natra *n, struct netlink *nl,
+		  const struct record *before, struct record *record);
 
 /*
  * Detaches the programs of a generation, removes its fq unless `keep` (which

@@ -51,6 +51,13 @@ int hook_tcx_find(struct natra *n, const struct hook *hook, uint32_t prog_id);
 int hook_clsact_attach(struct natra *n, struct netlink *nl,
 		       const struct hook *hook, int prog_fd, uint32_t prog_id);
 
+/* Returns 1 if the interface has a clsact qdisc, and 0 if not. */
+int hook_clsact_is_there(struct natra *n, struct netlink *nl, uint32_t ifindex);
+
+/* Removes the clsact qdisc if it has no filter of anybody any more; it is no error if
+ * there is none. */
+int hook_clsact_remove(struct natra *n, struct netlink *nl, uint32_t ifindex);
+
 /* Removes the filter that runs this program; it is no error if there is
  * none. */
 int hook_clsact_detach(struct natra *n, const struct hook *hook,

@@ -180,6 +180,46 @@ int hook_clsact_list(struct natra *n, const struct hook *hook, hook_list_fn cb,
 	return r;
 }
 
+static int get_clsact(struct natra *n, struct netlink *nl, uint32_t ifindex,
+		      struct qdisc *ret_qdisc)
+{
+	int r = qdisc_get(n, nl, ifindex, TC_H_CLSACT, ret_qdisc);
+
+	return r < 0 ? r : strcmp(ret_qdisc->kind, "clsact") == 0;
+}
+
+int hook_clsact_is_there(struct natra *n, struct netlink *nl, uint32_t ifindex)
+{
+	struct qdisc qdisc;
+
+	return get_clsact(n, nl, ifindex, &qdisc);
+}
+
+static int is_any(void *arg, const struct hook_program *program)
+{
+	(void)arg;
+	(void)program;
+	return 1;
+}
+
+int hook_clsact_remove(struct natra *n, struct netlink *nl, uint32_t ifindex)
+{
+	struct qdisc qdisc;
+	int r = get_clsact(n, nl, ifindex, &qdisc);
+
+	if (r != 1)
+		return r;
+	for (int i = 0; i < 2; i++) {
+		struct hook hook = {.ifindex = ifindex, .ingress = i == 0};
+		struct list_filters any = {.cb = is_any};
+
+		r = list_filters(n, &hook, 0, &any);
+		if (r != 0)
+			return r < 0 ? r : 0;
+	}
+	return qdisc_remove(n, nl, ifindex, TC_H_CLSACT, &qdisc);
+}
+
 static int is_in_front(void *arg, const struct hook_program *program)
 {
 	(void)arg;

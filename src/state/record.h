@@ -103,7 +103,7 @@ struct record {
 	uint32_t gso_segs; /* see gso.h; 0: as it was */
 	/* The orphan_mask of natra's fq; 0 if there is none. */
 	uint32_t fq_orphan_mask;
-	uint32_t pad_prefix;
+	uint32_t pod_clsact; /* natra made the clsact of the pod's interface */
 	struct record_link pod;
 	struct record_link host;
 	struct record_leg leg[LEG_MAX];
@@ -159,6 +159,7 @@ IN_PREFIX(edt, 20);
 IN_PREFIX(unshaped, 24);
 IN_PREFIX(gso_segs, 28);
 IN_PREFIX(fq_orphan_mask, 32);
+IN_PREFIX(pod_clsact, 36);
 IN_PREFIX(pod, 40);
 IN_PREFIX(host, 80);
 IN_PREFIX(leg, 120);

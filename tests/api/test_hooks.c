@@ -217,6 +217,35 @@ static void empty_clsact_of_another_stays(void **state)
 	rig_sh("tc -n " POD " qdisc show dev eth0 | grep -q 'qdisc clsact'");
 }
 
+static void pod_has_no_clsact(void)
+{
+	rig_sh("! tc -n " POD " qdisc show dev eth0 | grep -q 'qdisc clsact'");
+}
+
+/* A sandbox such as Kata's wants the place for an `ingress` qdisc of its own. */
+static void own_clsact_goes_with_the_limits_of_the_pod(void **state)
+{
+	(void)state;
+	attach(NATRA_MODE_CLSACT_PODSIDE);
+	/* Another generation takes it over. */
+	rig_sh("tc -n " POD " qdisc del dev eth0 root 2>/dev/null || :");
+	rig_sh("tc -n " POD " filter del dev eth0 egress");
+	attach(NATRA_MODE_CLSACT_PODSIDE);
+	rig_detach(n, ID);
+	pod_has_no_clsact();
+	rig_sh("tc -n " POD " qdisc add dev eth0 ingress &&"
+	       "tc -n " POD " qdisc del dev eth0 ingress");
+	attach(NATRA_MODE_CLSACT_PODSIDE);
+	attach(NATRA_MODE_CLSACT_HOSTSIDE);
+	pod_has_no_clsact();
+	/* A filter of another's keeps it. */
+	attach(NATRA_MODE_CLSACT_PODSIDE);
+	rig_sh("tc -n " POD " filter add dev eth0 egress protocol ip prio 9 u32"
+	       " match u32 0 0");
+	rig_detach(n, ID);
+	rig_sh("tc -n " POD " filter show dev eth0 egress | grep -q u32");
+}
+
 /* What a pod with very many filters on its own interface shows. */
 struct crowd {
 	size_t entries, before, ours;
@@ -315,6 +344,7 @@ int main(void)
 		POD_CASE(host_side_is_told_from_the_pods),
 		POD_CASE(tcx_program_runs_before_others),
 		POD_CASE(empty_clsact_of_another_stays),
+		POD_CASE(own_clsact_goes_with_the_limits_of_the_pod),
 		POD_CASE(very_many_filters_are_not_all_read),
 		POD_CASE(stranger_with_the_index_of_the_peer_is_left_alone),
 	};
