@@ -93,8 +93,10 @@ static int check_fq(const struct site *site, struct netlink *nl)
 	const enum natra_code code =
 		site->on_host ? NATRA_CODE_HOST_FQ : NATRA_CODE_POD_FQ;
 	const uint32_t want = site->gen->record.fq_orphan_mask;
+	const char *changed;
 	uint32_t have;
-	int r = qdisc_fq_present(site->n, nl, site->link->ifindex, &have);
+	int r = qdisc_fq_present(site->n, nl, site->link->ifindex, &have,
+				 &changed);
 
 	if (r == 0)
 		return with_code(site->n, code,
@@ -109,6 +111,12 @@ static int check_fq(const struct site *site, struct netlink *nl)
 			refuse(site->n, -EBADE,
 			       "fq of '%s' has the orphan_mask %u, not %u",
 			       site->link->ifname, have, want));
+	if (changed)
+		return with_code(
+			site->n, code,
+			refuse(site->n, -EBADE,
+			       "fq of '%s' has another %s than natra's",
+			       site->link->ifname, changed));
 	return 0;
 }
 

@@ -11,13 +11,15 @@ static void read_fq(struct nlmsghdr *hdr, struct qdisc *qdisc)
 {
 	struct nlattr *options =
 		nlmsg_find_attr(hdr, sizeof(struct tcmsg), TCA_OPTIONS);
-	struct nlattr *mask =
-		options ? nla_find(nla_data(options), nla_len(options),
-				   TCA_FQ_ORPHAN_MASK)
-			: NULL;
+	struct nlattr *fq[QDISC_FQ_OPTIONS];
 
-	if (mask && nla_len(mask) >= (int)sizeof(uint32_t))
-		qdisc->fq_orphan_mask = nla_get_u32(mask);
+	if (!options ||
+	    nla_parse_nested(fq, QDISC_FQ_OPTIONS - 1, options, NULL) < 0)
+		return;
+	for (int i = 0; i < QDISC_FQ_OPTIONS; i++) {
+		if (fq[i] && nla_len(fq[i]) == (int)sizeof(uint32_t))
+			qdisc->fq[i] = nla_get_u32(fq[i]);
+	}
 }
 
 uint64_t qdisc_rate(const struct tc_ratespec *rate, const struct nlattr *rate64)

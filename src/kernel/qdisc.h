@@ -8,10 +8,13 @@
 
 #include "kernel/netlink.h"
 
+/* The options of fq up to the last one that natra sets. */
+#define QDISC_FQ_OPTIONS (TCA_FQ_HORIZON_DROP + 1)
+
 struct qdisc {
-	uint32_t handle;         /* 0: the kernel's default qdisc */
-	char kind[16];           /* "" if there is none */
-	uint32_t fq_orphan_mask; /* of fq only */
+	uint32_t handle;               /* 0: the kernel's default qdisc */
+	char kind[16];                 /* "" if there is none */
+	uint32_t fq[QDISC_FQ_OPTIONS]; /* of fq only, by the kernel's numbers */
 	uint32_t backlog_bytes;
 	uint64_t sent_bytes;
 	struct tc_htb_glob htb; /* of htb only */

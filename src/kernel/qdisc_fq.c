@@ -25,6 +25,29 @@
 #define FQ_BUCKETS_LOG        6
 #define LOOPBACK_IFINDEX      1
 
+/* What natra sets, beside the orphan mask, of all that decides whether fq holds a packet for as
+ * long as natra has told. By default a flow has no rate of its own. */
+static const struct {
+	int number;
+	uint32_t value;
+	const char *name;
+} options[] = {
+	{TCA_FQ_PLIMIT, FQ_LIMIT_PACKETS, "limit"},
+	{TCA_FQ_FLOW_PLIMIT, FQ_FLOW_LIMIT_PACKETS, "flow_limit"},
+	{TCA_FQ_FLOW_MAX_RATE, UINT32_MAX, "maxrate"},
+	{TCA_FQ_HORIZON, FQ_HORIZON_US, "horizon"},
+};
+
+/* Returns the name of an option that was changed, or NULL. */
+static const char *changed_option(const struct qdisc *root)
+{
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+		if (root->fq[options[i].number] != options[i].value)
+			return options[i].name;
+	}
+	return NULL;
+}
+
 static bool is_ours(const struct qdisc *root)
 {
 	return strcmp(root->kind, "fq") == 0 && root->handle == QDISC_FQ_HANDLE;
@@ -32,31 +55,34 @@ static bool is_ours(const struct qdisc *root)
 
 static int put_fq(struct nl_msg *msg)
 {
-	struct nlattr *options;
+	struct nlattr *nested;
 
 	if (nla_put_string(msg, TCA_KIND, "fq") < 0)
 		return -ENOMEM;
-	options = nla_nest_start(msg, TCA_OPTIONS);
-	if (!options || nla_put_u32(msg, TCA_FQ_PLIMIT, FQ_LIMIT_PACKETS) < 0 ||
-	    nla_put_u32(msg, TCA_FQ_FLOW_PLIMIT, FQ_FLOW_LIMIT_PACKETS) < 0 ||
+	nested = nla_nest_start(msg, TCA_OPTIONS);
+	if (!nested ||
 	    nla_put_u32(msg, TCA_FQ_BUCKETS_LOG, FQ_BUCKETS_LOG) < 0 ||
 	    nla_put_u32(msg, TCA_FQ_ORPHAN_MASK, QDISC_FQ_ORPHAN_MASK) < 0 ||
-	    nla_put_u32(msg, TCA_FQ_HORIZON, FQ_HORIZON_US) < 0 ||
 	    nla_put_u8(msg, TCA_FQ_HORIZON_DROP, 1) < 0)
 		return -ENOMEM;
-	nla_nest_end(msg, options);
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+		if (nla_put_u32(msg, options[i].number, options[i].value) < 0)
+			return -ENOMEM;
+	}
+	nla_nest_end(msg, nested);
 	return 0;
 }
 
 int qdisc_fq_present(struct natra *n, struct netlink *nl, uint32_t ifindex,
-		     uint32_t *ret_orphan_mask)
+		     uint32_t *ret_orphan_mask, const char **ret_changed)
 {
 	struct qdisc root;
 	int r = qdisc_get(n, nl, ifindex, TC_H_ROOT, &root);
 
 	if (r < 0)
 		return r;
-	*ret_orphan_mask = root.fq_orphan_mask;
+	*ret_orphan_mask = root.fq[TCA_FQ_ORPHAN_MASK];
+	*ret_changed = changed_option(&root);
 	return is_ours(&root);
 }
 
@@ -109,7 +135,8 @@ int qdisc_fq_add(struct natra *n, struct netlink *nl, uint32_t ifindex)
 	r = qdisc_get(n, nl, ifindex, TC_H_ROOT, &root);
 	if (r < 0)
 		return r;
-	if (is_ours(&root) && root.fq_orphan_mask == QDISC_FQ_ORPHAN_MASK)
+	if (is_ours(&root) && !changed_option(&root) &&
+	    root.fq[TCA_FQ_ORPHAN_MASK] == QDISC_FQ_ORPHAN_MASK)
 		return 0;
 	r = is_ours(&root) ? 0 : check_root(n, nl, ifindex, &root);
 	if (r < 0)

@@ -25,7 +25,7 @@
 
 /*
  * Puts fq in place of the kernel's default qdisc. If natra's fq is there already
- * with another orphan mask, it gets all options of this build. Returns 0; -EBUSY
+ * with other options, it gets those of this build. Returns 0; -EBUSY
  * if another's qdisc is there, or mq, the default of a device with several
  * transmit queues; -EOPNOTSUPP if this kernel has no fq.
  */
@@ -37,9 +37,9 @@ bool qdisc_fq_is_there(struct natra *n);
 /* Removes natra's fq; whatever else is at the root is left. */
 int qdisc_fq_remove(struct natra *n, struct netlink *nl, uint32_t ifindex);
 
-/* Returns 1 and its orphan mask if natra's fq is at the root, 0 if something
- * else is. */
+/* Returns 1, its orphan mask and the name of another option that is not natra's, or NULL, if
+ * natra's fq is at the root; 0 if something else is. */
 int qdisc_fq_present(struct natra *n, struct netlink *nl, uint32_t ifindex,
-		     uint32_t *ret_orphan_mask);
+		     uint32_t *ret_orphan_mask, const char **ret_changed);
 
 #endif

@@ -16,6 +16,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import test_behind
 import test_pods
 from patient import ANNOTATIONS, NATRA, NEW, OLD, Case, Node, page_blocks
 
@@ -346,7 +347,8 @@ class States(Case):
         self.assertEqual([n for n in names if f"*{n}*" not in page], [])
         # Kernels that refuse natra are in a VM: tests/vm/refused.py tries `kernel`. Packets
         # are sent for the next three, by tests/net/bypass.py and test_over.py.
-        tried = {c for c, *_ in (*STATES, *test_pods.STATES, *test_pods.FQ_STATES)}
+        tried = {c for c, *_ in (*STATES, *test_pods.STATES, *test_pods.FQ_STATES,
+                                  *test_behind.STATES)}
         self.assertEqual(set(names) - tried, {
             "bypassed", "does-not-hold", "over-limit", "privileges", "kernel", "probe", "bpf", "hooks", "bpffs",
             "agent-silent", "agent-unready", "no-rate", "other-place"})

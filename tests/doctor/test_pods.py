@@ -437,12 +437,36 @@ FQ_STATES = (
 )
 
 
-class Pods(Case):
+class States(Case):
     def patient(self, **more):
         patient = Patient(**more)
         self.addCleanup(patient.close)
         return patient
 
+    def states(self, states):
+        shown = []
+        for check, mends, breaks, *pod in states:
+            with self.subTest(check=check, breaks=breaks.__name__):
+                shown.append(self.state(check, mends, breaks, pod))
+        return shown
+
+    def state(self, check, mends, breaks, pod):
+        p = Patient(host="cali-web" if breaks is calico else "veth-web")
+        try:
+            breaks(p)
+            found = p.find(*pod)
+            self.assertEqual(list(found), [check], found)
+            self.assertNotIn("?", found[check]["text"] + found[check]["mend"])
+            shown = p.shown(found[check])
+            if mends:
+                p.mend(found[check]["mend"])
+                self.assertEqual(p.find(*pod), {})
+            return shown
+        finally:
+            p.close()
+
+
+class Pods(States):
     def test_sound(self):
         p = self.patient()
         p.attach()
@@ -525,28 +549,6 @@ class Pods(Case):
         self.assertEqual(self.groups(p), {"shop": (10**9, 2 * 10**9, 1)})
         p.tool("detach", ID)
         self.assertEqual(self.groups(p), {})
-
-    def states(self, states):
-        shown = []
-        for check, mends, breaks, *pod in states:
-            with self.subTest(check=check, breaks=breaks.__name__):
-                shown.append(self.state(check, mends, breaks, pod))
-        return shown
-
-    def state(self, check, mends, breaks, pod):
-        p = Patient(host="cali-web" if breaks is calico else "veth-web")
-        try:
-            breaks(p)
-            found = p.find(*pod)
-            self.assertEqual(list(found), [check], found)
-            self.assertNotIn("?", found[check]["text"] + found[check]["mend"])
-            shown = p.shown(found[check])
-            if mends:
-                p.mend(found[check]["mend"])
-                self.assertEqual(p.find(*pod), {})
-            return shown
-        finally:
-            p.close()
 
     def test_states(self):
         shown = self.states(STATES)

@@ -197,6 +197,27 @@ static int report_neighbour(void *arg, const struct natra_neighbour *e)
 	return 0;
 }
 
+/* Reports one, since a pod can have any number. */
+static int report_behind(void *arg, const struct natra_neighbour *e)
+{
+	const struct finder *f = arg;
+
+	if (e->is_ours || e->is_before_ours || e->is_on_host ||
+	    e->hook_is_ingress || strcmp(e->hook, "clsact") != 0)
+		return 0;
+	found(f, "filter", e->prog_name, "ifname", f->pod->inside.ifname,
+	      "enter", pod_enter(f->pod), NULL);
+	return 1;
+}
+
+/* Where egress is judged on the host side, what filters in the pod do comes before that. */
+static void pod_filter(const struct finder *f)
+{
+	if (pod_is_limited(f->pod) && !mode_is_hostside(f->pod->info.mode))
+		(void)natra_foreach_neighbour(f->node->n, f->pod->id,
+					      report_behind, (void *)f);
+}
+
 static void does_not_hold(const struct finder *f)
 {
 	struct hold hold = {.info = &f->pod->info};
@@ -359,7 +380,7 @@ const struct check checks_of_limits[] = {
 	 "{why}: processes of the pod may have replaced it, and until that is undone no change of its limits takes effect",
 	 "{=enter}ip -details link", other_interface},
 	{"fq-replaced",
-	 "{why}, so what natra delays is not held back, but passes at once",
+	 "{why}, so what natra delays is not held back as it should be",
 	 "{=enter}tc qdisc del dev {ifname} root; {=attach}", fq_replaced},
 	{"older-build", "it runs the programs of another build of natra",
 	 "natractl upgrade {id}", older_build},
@@ -371,6 +392,9 @@ const struct check checks_of_limits[] = {
 	{"in-front",
 	 "{program} on the {hook} {side} of '{ifname}' runs before natra: what it accepts or redirects is not limited",
 	 "{=mend}", in_front},
+	{"pod-filter",
+	 "the filter '{filter}' behind natra's on the egress of its {ifname} may repeat, change or drop what natra has let go",
+	 "{=enter}tc filter show dev {ifname} egress", pod_filter},
 	{"packet-socket",
 	 "packet sockets in the pod ({count}) receive all that arrives at '{ifname}' before its limit, which is behind them in mode {mode} and not on the host side as well",
 	 "{=mend}", packet_socket},

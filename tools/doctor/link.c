@@ -25,6 +25,9 @@
  * each part of the list. */
 #define SOCKETS_MAX 16384
 
+/* As many queues of an interface are looked at. */
+#define QUEUES_MAX 256
+
 struct request {
 	struct nlmsghdr header;
 	union {
@@ -59,7 +62,20 @@ static void read_link(const struct nlmsghdr *h, struct link_facts *facts)
 	}
 }
 
-static void read_qdisc(const struct nlmsghdr *h, unsigned int ifindex,
+bool link_qdisc_is_harmless(const char *kind)
+{
+	static const char *const kinds[] = {"",   "noqueue",  "pfifo_fast",
+					    "mq", "fq_codel", "fq"};
+
+	for (size_t n = 0; n < sizeof(kinds) / sizeof(kinds[0]); n++) {
+		if (strcmp(kind, kinds[n]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Reads the answer to the question for the qdisc at `parent`. */
+static void read_qdisc(const struct nlmsghdr *h, const struct tcmsg *asked,
 		       struct link_facts *facts)
 {
 	const struct tcmsg *tcm = NLMSG_DATA(h);
@@ -67,8 +83,10 @@ static void read_qdisc(const struct nlmsghdr *h, unsigned int ifindex,
 	size_t left = TCA_PAYLOAD(h);
 	struct tc_stats stats;
 
-	if (tcm->tcm_ifindex != (int)ifindex || tcm->tcm_parent != TC_H_ROOT)
+	if (tcm->tcm_ifindex != asked->tcm_ifindex ||
+	    tcm->tcm_parent != asked->tcm_parent)
 		return;
+	facts->qdisc_handle = tcm->tcm_handle;
 	for (; RTA_OK(attr, left); attr = RTA_NEXT(attr, left)) {
 		size_t len = RTA_PAYLOAD(attr);
 
@@ -86,8 +104,8 @@ static void read_qdisc(const struct nlmsghdr *h, unsigned int ifindex,
 
 /* Reads the messages of one answer. Returns 1 if more follow, 0 at the end, or
  * -errno. */
-static int read_answer(const char *answer, ssize_t size, unsigned int ifindex,
-		       struct link_facts *facts)
+static int read_answer(const char *answer, ssize_t size,
+		       const struct request *request, struct link_facts *facts)
 {
 	const struct nlmsghdr *h = (const struct nlmsghdr *)answer;
 	unsigned int left = (unsigned int)size;
@@ -100,7 +118,7 @@ static int read_answer(const char *answer, ssize_t size, unsigned int ifindex,
 		if (h->nlmsg_type == RTM_NEWLINK)
 			read_link(h, facts);
 		else if (h->nlmsg_type == RTM_NEWQDISC)
-			read_qdisc(h, ifindex, facts);
+			read_qdisc(h, &request->body.qdisc, facts);
 		/* Behind that of a qdisc there is an acknowledgement. */
 		if (h->nlmsg_type == RTM_NEWLINK)
 			return 0;
@@ -108,8 +126,7 @@ static int read_answer(const char *answer, ssize_t size, unsigned int ifindex,
 	return 1;
 }
 
-static int ask(int fd, struct request *request, unsigned int ifindex,
-	       struct link_facts *facts)
+static int ask(int fd, const struct request *request, struct link_facts *facts)
 {
 	cleanup_text char *answer = memory_new(ANSWER_MAX);
 	int r = 1;
@@ -120,7 +137,7 @@ static int ask(int fd, struct request *request, unsigned int ifindex,
 		ssize_t size = recv(fd, answer, ANSWER_MAX, 0);
 
 		r = size < 0 ? -errno
-			     : read_answer(answer, size, ifindex, facts);
+			     : read_answer(answer, size, request, facts);
 	}
 	return r;
 }
@@ -159,18 +176,41 @@ static uint32_t count_packet_sockets(unsigned int ifindex)
 	return count;
 }
 
+/* Asks for the qdisc at the root, and if that is mq with a handle, without which nobody can have put
+ * another one below it, for those of its queues. A dump would be of all interfaces, of which a pod
+ * can make any number. The kernel sends the answer to those who listen for changes, and to us
+ * because of NLM_F_ECHO. */
+static int look_at_qdiscs(int fd, uint32_t ifindex, struct link_facts *facts)
+{
+	struct request ask_for = {
+		.header = {NLMSG_LENGTH(sizeof(struct tcmsg)), RTM_GETQDISC,
+			   NLM_F_REQUEST | NLM_F_ACK | NLM_F_ECHO, 0, 0},
+		.body.qdisc = {.tcm_ifindex = (int)ifindex,
+			       .tcm_parent = TC_H_ROOT},
+	};
+	const int r = ask(fd, &ask_for, facts);
+	const uint32_t mq =
+		strcmp(facts->qdisc, "mq") == 0 ? facts->qdisc_handle : 0;
+	struct link_facts queue = *facts;
+
+	for (uint32_t i = 1; mq && i <= QUEUES_MAX; i++) {
+		ask_for.body.qdisc.tcm_parent = mq | i;
+		if (ask(fd, &ask_for, &queue) < 0)
+			break;
+		if (!link_qdisc_is_harmless(queue.qdisc)) {
+			*facts = queue;
+			break;
+		}
+	}
+	return r == -ENOENT ? 0 : r; /* none that it would list */
+}
+
 static int look_here(uint32_t ifindex, struct link_facts *ret)
 {
 	struct request link = {
 		.header = {NLMSG_LENGTH(sizeof(struct ifinfomsg)), RTM_GETLINK,
 			   NLM_F_REQUEST, 0, 0},
 		.body.link.ifi_index = (int)ifindex,
-	};
-	struct request qdisc = {
-		.header = {NLMSG_LENGTH(sizeof(struct tcmsg)), RTM_GETQDISC,
-			   NLM_F_REQUEST | NLM_F_ACK | NLM_F_ECHO, 0, 0},
-		.body.qdisc = {.tcm_ifindex = (int)ifindex,
-			       .tcm_parent = TC_H_ROOT},
 	};
 	cleanup_close int fd = -1;
 	int r;
@@ -180,13 +220,9 @@ static int look_here(uint32_t ifindex, struct link_facts *ret)
 	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 	if (fd < 0)
 		return -errno;
-	r = ask(fd, &link, ifindex, ret);
-	/* A dump would be of all interfaces, of which a pod can make any number. The kernel sends
-	 * the answer to those who listen for changes, and to us because of NLM_F_ECHO. */
+	r = ask(fd, &link, ret);
 	if (r == 0)
-		r = ask(fd, &qdisc, ifindex, ret);
-	if (r == -ENOENT)
-		r = 0; /* none that it would list */
+		r = look_at_qdiscs(fd, ifindex, ret);
 	ret->packet_sockets = count_packet_sockets(ifindex);
 	return r;
 }

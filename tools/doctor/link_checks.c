@@ -72,20 +72,6 @@ static void dead_redirect(const struct finder *f)
 	found(f, "host", left->host_ifname, "mend", mend, NULL);
 }
 
-/* Returns whether a qdisc neither delays packets nor drops any, except when its queue
- * is full. */
-static bool is_harmless(const char *qdisc)
-{
-	static const char *const kinds[] = {"",   "noqueue",  "pfifo_fast",
-					    "mq", "fq_codel", "fq"};
-
-	for (size_t n = 0; n < sizeof(kinds) / sizeof(kinds[0]); n++) {
-		if (strcmp(qdisc, kinds[n]) == 0)
-			return true;
-	}
-	return false;
-}
-
 static void report_qdisc(const struct finder *f, const struct link_facts *link,
 			 const char *enter)
 {
@@ -99,13 +85,14 @@ static void report_qdisc(const struct finder *f, const struct link_facts *link,
 static void host_qdisc(const struct finder *f)
 {
 	if (pod_is_limited(f->pod) && !f->pod->left.tbf &&
-	    !is_harmless(f->pod->outside.qdisc))
+	    !link_qdisc_is_harmless(f->pod->outside.qdisc))
 		report_qdisc(f, &f->pod->outside, "");
 }
 
 static void pod_qdisc(const struct finder *f)
 {
-	if (pod_is_limited(f->pod) && !is_harmless(f->pod->inside.qdisc))
+	if (pod_is_limited(f->pod) &&
+	    !link_qdisc_is_harmless(f->pod->inside.qdisc))
 		report_qdisc(f, &f->pod->inside, pod_enter(f->pod));
 }
 
