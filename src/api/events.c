@@ -14,7 +14,9 @@
 #include "util/clock.h"
 #include "util/str.h"
 
-#define TICK_NS 100000000L
+#define TICK_NS  100000000L
+/* So many attachments that are gone keep their names, of which events may still come. */
+#define GONE_MAX 256
 
 _Static_assert((int)NATRA_EVENT_MAX == (int)NATRA_REPORT_MAX &&
 		       (int)NATRA_EVENT_OVER_LIMIT ==
@@ -35,8 +37,8 @@ struct natra_events {
 	struct natra *n;
 	struct ring_view view;
 	int timer_fd;
-	uint64_t lost; /* since the last event that was read */
-	struct named *list;
+	uint64_t lost;      /* since the last event that was read */
+	struct named *list; /* what is attached, and then what is gone */
 	size_t len;
 	uint64_t listed_ns; /* the list has what was attached at this time */
 };
@@ -102,6 +104,56 @@ static bool find_named(const struct natra_events *events,
 	return false;
 }
 
+static bool is_listed(const struct natra_events *events, size_t len,
+		      const struct named *named)
+{
+	for (size_t i = 0; i < len; i++) {
+		if (memcmp(events->list[i].owner, named->owner,
+			   sizeof(named->owner)) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Adds those of a former list that are gone by now, the newest of them first. */
+static int keep_gone(struct natra_events *events, const struct named *former,
+		     size_t former_len)
+{
+	const size_t attached = events->len;
+	size_t gone = 0;
+	struct named *list;
+
+	for (size_t i = 0; i < former_len; i++)
+		gone += !is_listed(events, attached, &former[i]);
+	if (!gone)
+		return 0;
+	list = realloc(events->list, (attached + gone) * sizeof(*list));
+	if (!list)
+		return fail_errno(events->n, -ENOMEM, "list attachments");
+	events->list = list;
+	for (size_t i = 0; i < former_len && events->len < attached + GONE_MAX;
+	     i++) {
+		if (!is_listed(events, attached, &former[i]))
+			events->list[events->len++] = former[i];
+	}
+	return 0;
+}
+
+static int list_again(struct natra_events *events)
+{
+	struct named *former = events->list;
+	const size_t former_len = events->len;
+	int r;
+
+	events->list = NULL;
+	events->len = 0;
+	r = pin_dir_foreach_id(events->n, add_named, events);
+	if (r == 0)
+		r = keep_gone(events, former, former_len);
+	free(former);
+	return r;
+}
+
 /* Finds out whose event it is. Lists the attachments again if the event is newer than
  * the list. An older event whose attachment is gone causes no new list. */
 static int name_event(struct natra_events *events,
@@ -115,8 +167,7 @@ static int name_event(struct natra_events *events,
 	    event->time_ns < events->listed_ns)
 		return 0;
 	listed_ns = clock_ns(CLOCK_MONOTONIC);
-	events->len = 0;
-	r = pin_dir_foreach_id(events->n, add_named, events);
+	r = list_again(events);
 	if (r < 0)
 		return r;
 	events->listed_ns = listed_ns;

@@ -3,10 +3,13 @@
  * wrong with it fails no attach and no detach. */
 #include "one_pod.h"
 
+#include <bpf/bpf.h>
 #include <errno.h>
 #include <linux/bpf.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "state/record.h"
 
@@ -110,11 +113,96 @@ static void another_map_in_its_place(void **state)
 	natra_close(logged);
 }
 
+/* Returns what the programs of an attachment write into events of its egress. */
+static uint64_t owner_of(const char *id)
+{
+	struct natra_info info = NATRA_INIT(info);
+	union {
+		struct record record;
+		unsigned char value[4096];
+	} meta;
+	char path[192];
+	uint32_t zero = 0;
+	int fd;
+
+	assert_int_equal(natra_query(n, id, &info), 0);
+	(void)snprintf(path, sizeof(path), "%s/meta", info.pin_path);
+	fd = bpf_obj_get(path);
+	assert_true(fd >= 0);
+	assert_int_equal(bpf_map_lookup_elem(fd, &zero, &meta), 0);
+	close(fd);
+	return meta.record.slot[LEG_EGRESS].owner;
+}
+
+/* Writes an event as a program would. */
+static void tell(uint64_t owner)
+{
+	static struct natra_event_ring ring;
+	struct natra_event_entry *entry;
+	struct timespec now;
+	uint32_t zero = 0;
+	int fd = bpf_obj_get(path_of("ring"));
+
+	assert_true(fd >= 0);
+	assert_int_equal(bpf_map_lookup_elem(fd, &zero, &ring), 0);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	entry = &ring.entries[ring.head++ % NATRA_EVENTS];
+	*entry = (struct natra_event_entry){
+		.number = (uint32_t)ring.head,
+		.reason = NATRA_REPORT_HEAVY,
+		.time_ns = (uint64_t)now.tv_sec * 1000000000 +
+			   (uint64_t)now.tv_nsec,
+		.owner = owner,
+	};
+	assert_int_equal(bpf_map_update_elem(fd, &zero, &ring, BPF_ANY), 0);
+	close(fd);
+}
+
+static void is_next(struct natra_events *events, const char *id)
+{
+	struct natra_event event = NATRA_INIT(event);
+
+	assert_int_equal(natra_events_read(events, &event), 1);
+	assert_string_equal(event.id, id);
+	assert_int_equal(event.direction, NATRA_DIRECTION_EGRESS);
+}
+
+/* A reader that has named a pod goes on to do so when the pod has gone and others came. */
+static void pod_that_is_gone_keeps_its_name(void **state)
+{
+	struct pod other = pod_make("other");
+	struct natra_target target = {.sz = sizeof(target), .id = ID};
+	struct natra_target second = pod_target(&other, "second");
+	struct natra_policy policy = policy_of(10, 20);
+	struct natra_events *events;
+	uint64_t owner;
+
+	(void)state;
+	assert_int_equal(attach_pod(&policy), 0);
+	owner = owner_of(ID);
+	assert_int_equal(natra_events_open(n, &events), 0);
+	tell(owner);
+	is_next(events, ID);
+	assert_int_equal(natra_attach(n, &second, &policy, NULL), 0);
+	tell(owner_of("second"));
+	tell(owner);
+	tell(owner);
+	assert_int_equal(natra_detach(n, &target), 1);
+	/* The list of names is made anew for this one. */
+	is_next(events, "second");
+	is_next(events, ID);
+	assert_int_equal(natra_detach(n, &second), 1);
+	is_next(events, ID);
+	natra_events_close(events);
+	pod_remove(&other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		POD_CASE(ring_that_stays_is_no_error),
 		POD_CASE(another_map_in_its_place),
+		POD_CASE(pod_that_is_gone_keeps_its_name),
 	};
 
 	rig_enter();

@@ -64,8 +64,15 @@ static void fill_pod(struct natra_info *info, const char *id)
 	};
 	snprintf(info->id, sizeof(info->id), "%s", id);
 	snprintf(info->ifname, sizeof(info->ifname), "veth%d", pod_number(id));
-	snprintf(info->label, sizeof(info->label), "shop/web-%03d",
-		 pod_number(id));
+	if (getenv("NATRA_FAKE_LABEL"))
+		snprintf(info->label, sizeof(info->label), "%s%d",
+			 getenv("NATRA_FAKE_LABEL"), pod_number(id));
+	else
+		snprintf(info->label, sizeof(info->label), "shop/web-%03d",
+			 pod_number(id));
+	/* The last rows of a node are its groups; see fake_groups.c. */
+	info->policy.classes_len =
+		getenv("NATRA_FAKE_GROUPS") && pod_number(id) == 1;
 }
 
 /* Pod N sends N permille of 10 Mbit/s into itself; pod 3 loses as much. */
@@ -273,21 +280,6 @@ int natra_foreach_class(struct natra *n, const char *id, natra_class_fn fn,
 	class.subnets = subnets;
 	class.subnets_len = 2;
 	return fn(arg, &class);
-}
-
-int natra_foreach_class_stats(struct natra *n, const char *id,
-			      natra_class_stats_fn fn, void *arg)
-{
-	struct natra_stats stats = NATRA_INIT(stats);
-	struct natra_class class = NATRA_INIT(class);
-
-	(void)n;
-	if (strcmp(id, "bare") != 0)
-		return -ENOENT;
-	class.name = "cluster";
-	class.egress_rate_bits_per_sec = 1000000000;
-	stats.egress.paced.packets = strlen(class.name);
-	return fn(arg, &class, &stats);
 }
 
 int natra_upgrade(struct natra *n, const char *id)

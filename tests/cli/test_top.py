@@ -124,7 +124,7 @@ class Table(unittest.TestCase):
         r = run("top", "--interval", "1", pods=5)
         self.assertEqual((r.returncode, r.stderr), (0, ""))
         lines = r.stdout.splitlines()
-        self.assertEqual(lines[0].split(), "POD INTERFACE DIRECTION LIMIT RATE CAP HELD "
+        self.assertEqual(lines[0].split(), "POD INTERFACE DIRECTION LIMIT OFFERED PASSED CAP HELD "
                          "MARKED DROPPED FLOWS".split())
         self.assertEqual(len(lines), 1 + 5 * 2)
         self.assertEqual(lines[1].split()[:4], ["shop/web-003", "veth3", "ingress", "10M"])
@@ -134,7 +134,7 @@ class Table(unittest.TestCase):
         for _ in range(3):
             r = run("top", "--json", "--interval", "1", "--direction", "ingress", pods=201)
             rows = {row["id"]: row for row in json.loads(r.stdout)}
-            rate = rows["pod-200"]["rate_bits_per_sec"]
+            rate = rows["pod-200"]["passed_bits_per_sec"]
             dropped = rows["pod-3"]["dropped_bits_per_sec"]
             if abs(rate - 2e6) <= 2e4 and abs(dropped - 3e4) <= 9e2:
                 break
@@ -144,6 +144,21 @@ class Table(unittest.TestCase):
         self.assertIn(rows["pod-200"]["limit_percent"], (19, 20))
         self.assertEqual(rows["pod-2"]["dropped_bits_per_sec"], 0)
         self.assertEqual(rows["pod-2"]["heavy_flows"], 2)
+
+    def test_classes_and_groups_have_rows(self):
+        r = subprocess.run([NATRACTL, "top", "--json", "--interval", "1"], text=True,
+                           env=environment(2, NATRA_FAKE_GROUPS="1"), timeout=20,
+                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        rows = {(row["kind"], row["id"], row["part"]): row for row in json.loads(r.stdout)
+                if row["kind"] != "pod"}
+        self.assertEqual(sorted(rows), [("automatic group", "", "blue"),
+                                        ("class", "pod-1", "cluster"), ("group", "", "blue")])
+        group = rows["group", "", "blue"]
+        self.assertEqual((group["name"], group["direction"]), ("group blue", "egress"))
+        # A pause between the two readings of the clock is in the rate.
+        self.assertLess(abs(group["passed_bits_per_sec"] - 8e6), 8e5)
+        self.assertEqual(rows["class", "pod-1", "cluster"]["name"],
+                         "shop/web-001 class cluster")
 
     def test_no_pods_is_an_empty_table(self):
         self.assertEqual(len(run("top", "--interval", "1", pods=0).stdout.splitlines()), 1)
@@ -193,9 +208,9 @@ class Screen(unittest.TestCase):
             lines = t.wait(lambda lines: pods_of(lines)[:1] == ["shop/web-003"] and
                            len(pods_of(lines)) == 21 and lines[23].startswith("q quit"))
             self.assertEqual(lines[0], "400 of 400 rows by held and dropped, each 1 s")
-            self.assertEqual(lines[1].split(), "POD DIR LIMIT RATE CAP HELD MARKED DROP FL "
+            self.assertEqual(lines[1].split(), "POD DIR LIMIT OFFERED PASSED CAP HELD DROP FL "
                              "LAST MINUTE".split())
-            self.assertRegex(lines[2], rf"^shop/web-003 +in +10M +\d\S+ +0% +0 +0 +\d\S+ +2\b")
+            self.assertRegex(lines[2], rf"^shop/web-003 +in +10M +\d\S+ +\d\S+ +0% +0 +\d\S+ +2\b")
 
             t.keys("r")
             lines = t.wait(lambda lines: pods_of(lines)[:2] == ["shop/web-199",
@@ -221,6 +236,14 @@ class Screen(unittest.TestCase):
             t.wait_text("20 of 400")
             t.keys("Escape")
             t.wait_text("400 of 400")
+
+    def test_replicas_differ_in_80_columns(self):
+        with Terminal(12, NATRA_FAKE_LABEL="shop/checkout-6d4b75cb6d-x7k2") as t:
+            t.keys("n")
+            lines = t.wait(lambda lines: lines[22].startswith("shop/"))
+            names = {line.split()[0] for line in lines[2:23]}
+            self.assertEqual(len(names), 11)
+            self.assertTrue(all("~" in name for name in names))
 
     def test_200_columns_and_resizing(self):
         with Terminal(200, 200, 50) as t:

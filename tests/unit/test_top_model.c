@@ -19,7 +19,8 @@ static int start(void **state)
 	model = (struct top_model){0};
 	memset(readings, 0, sizeof(readings));
 	for (int i = 0; i < 4; i++) {
-		snprintf(readings[i].id, sizeof(readings[i].id), "pod-%d", i);
+		snprintf(readings[i].of.id, sizeof(readings[i].of.id), "pod-%d",
+			 i);
 		snprintf(readings[i].name, sizeof(readings[i].name),
 			 "shop/Web-%d", i);
 		snprintf(readings[i].ifname, sizeof(readings[i].ifname),
@@ -41,9 +42,17 @@ static void update(size_t len, uint64_t now_ns)
 	top_model_update(&model, readings, len, now_ns);
 }
 
+static size_t find(const char *id, enum natra_direction direction)
+{
+	struct top_of of = {.kind = TOP_POD, .direction = direction};
+
+	snprintf(of.id, sizeof(of.id), "%s", id);
+	return top_model_find(&model, &of);
+}
+
 static const struct top_row *row(const char *id)
 {
-	size_t at = top_model_find(&model, id, NATRA_DIRECTION_INGRESS);
+	const size_t at = find(id, NATRA_DIRECTION_INGRESS);
 
 	assert_int_not_equal(at, TOP_NOWHERE);
 	return top_row_at(&model, at);
@@ -56,7 +65,7 @@ static const char *view(void)
 
 	memset(text, 0, sizeof(text));
 	for (size_t i = 0; i < model.view_len; i++)
-		text[i] = top_row_at(&model, i)->reading.id[4];
+		text[i] = top_row_at(&model, i)->reading.of.id[4];
 	return text;
 }
 
@@ -103,7 +112,7 @@ static void rows_come_and_go(void **state)
 		readings[i] = readings[i + 1];
 	readings[2].bytes.passed = 3000;
 	update(3, 3 * SECOND);
-	assert_int_equal(top_model_find(&model, "pod-0", 0), TOP_NOWHERE);
+	assert_int_equal(find("pod-0", NATRA_DIRECTION_INGRESS), TOP_NOWHERE);
 	assert_int_equal(row("pod-3")->rate.passed, 16000);
 	update(0, 4 * SECOND);
 	assert_int_equal(model.view_len, 0);
@@ -112,17 +121,54 @@ static void rows_come_and_go(void **state)
 static void directions_are_two_rows(void **state)
 {
 	(void)state;
-	memcpy(readings[1].id, readings[0].id, sizeof(readings[0].id));
-	readings[1].direction = NATRA_DIRECTION_EGRESS;
+	readings[1].of = readings[0].of;
+	readings[1].of.direction = NATRA_DIRECTION_EGRESS;
 	update(2, SECOND);
 	readings[1].bytes.passed = 1000;
 	update(2, 2 * SECOND);
 	assert_int_equal(row("pod-0")->rate.passed, 0);
 	assert_int_equal(
-		top_row_at(&model, top_model_find(&model, "pod-0",
-						  NATRA_DIRECTION_EGRESS))
+		top_row_at(&model, find("pod-0", NATRA_DIRECTION_EGRESS))
 			->rate.passed,
 		8000);
+	/* A class of the pod is a row of its own. */
+	readings[2].of = readings[1].of;
+	readings[2].of.kind = TOP_CLASS;
+	snprintf(readings[2].of.part, sizeof(readings[2].of.part), "lan");
+	readings[2].bytes = (struct top_counts){.passed = 500, .dropped = 250};
+	update(3, 3 * SECOND);
+	readings[2].bytes = (struct top_counts){.passed = 1500, .dropped = 500};
+	update(3, 4 * SECOND);
+	assert_int_equal(
+		top_row_at(&model, find("pod-0", NATRA_DIRECTION_EGRESS))
+			->rate.passed,
+		0);
+	assert_int_equal(
+		top_offered(top_row_at(
+			&model, top_model_find(&model, &readings[2].of))),
+		10000);
+}
+
+static void long_names_lose_their_middle(void **state)
+{
+	static const struct {
+		const char *name;
+		size_t width;
+		const char *fit;
+	} rows[] = {
+		{"shop/web", 8, "shop/web"},
+		{"shop/web-6d4b75cb6d-x7k2p", 19, "shop/web-~b6d-x7k2p"},
+		{"shop/web-6d4b75cb6d-9qd4z", 19, "shop/web-~b6d-9qd4z"},
+		{"shop/web-6d4b75cb6d-9qd4z", 4, "s~4z"},
+		{"shop/web", 1, "~"},
+	};
+	char text[TOP_NAME_MAX + 1];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		top_fit_name(rows[i].name, rows[i].width, text);
+		assert_string_equal(text, rows[i].fit);
+	}
 }
 
 static void keys_sort_the_largest_first_and_then_by_name(void **state)
@@ -253,6 +299,7 @@ int main(void)
 		CASE(attachment_made_anew_counts_as_a_whole),
 		CASE(rows_come_and_go),
 		CASE(directions_are_two_rows),
+		CASE(long_names_lose_their_middle),
 		CASE(keys_sort_the_largest_first_and_then_by_name),
 		CASE(filter_takes_names_ids_and_interfaces),
 		CASE(last_minute_is_drawn_from_the_right),

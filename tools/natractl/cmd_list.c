@@ -72,7 +72,11 @@ static void print_direction(const struct top_model *rates,
 		direction == NATRA_DIRECTION_INGRESS
 			? info->effective.ingress_rate_bits_per_sec
 			: info->effective.egress_rate_bits_per_sec;
-	const size_t at = top_model_find(rates, info->id, direction);
+	struct top_of of = {.kind = TOP_POD, .direction = direction};
+	size_t at;
+
+	memcpy(of.id, info->id, sizeof(of.id));
+	at = top_model_find(rates, &of);
 
 	printf("  %7s %6s",
 	       at == TOP_NOWHERE || info->unshaped

@@ -8,23 +8,24 @@
 #define HEAD_LINES     2
 #define FOOT_LINES     1
 /* The columns of numbers take this width. */
-#define NUMBERS_WIDTH  48
+#define NUMBERS_WIDTH  49
+#define MARKED_WIDTH   7
 #define IFNAME_WIDTH   16
 /* Where the part of the limit stands behind the names. */
-#define CAP_COLUMN     19
+#define CAP_COLUMN     27
 #define CAP_WIDTH      5
 #define SPARK_MIN      10
 #define NAME_MAX_WIDTH 48
 
 struct widths {
 	int name;
-	int ifname; /* 0 where there is no room for it */
+	int ifname; /* 0 where there is no room for it, nor for what is marked */
 	int spark;
 };
 
 static const char *const key_names[TOP_KEY_MAX] = {
 	[TOP_KEY_LOSS] = "held and dropped",
-	[TOP_KEY_RATE] = "rate",
+	[TOP_KEY_RATE] = "what passes",
 	[TOP_KEY_CAP] = "part of the limit",
 	[TOP_KEY_DROPPED] = "dropped",
 	[TOP_KEY_NAME] = "name",
@@ -42,15 +43,15 @@ size_t top_draw_room(void)
 	return room > 0 ? (size_t)room : 0;
 }
 
-/* In 80 columns a row has 19 for the name and 11 for the last minute. */
+/* In 80 columns a row has 18 for the name and 12 for the last minute. */
 static struct widths widths_of(void)
 {
 	struct widths widths = {0};
 	int left = COLS - NUMBERS_WIDTH;
 
-	if (left > 2 * (IFNAME_WIDTH + SPARK_MIN)) {
+	if (left > 2 * (IFNAME_WIDTH + SPARK_MIN) + MARKED_WIDTH) {
 		widths.ifname = IFNAME_WIDTH;
-		left -= IFNAME_WIDTH;
+		left -= IFNAME_WIDTH + MARKED_WIDTH;
 	}
 	widths.spark = at_most(left * 2 / 5, TOP_HISTORY);
 	if (widths.spark < SPARK_MIN)
@@ -87,22 +88,27 @@ static void draw_row(const struct top *top, const struct top_view *view,
 {
 	const struct widths widths = widths_of();
 	const struct top_reading *reading = &row->reading;
-	char text[256];
+	char text[256], name[TOP_NAME_MAX + 1];
 	int len;
 
-	len = snprintf(text, sizeof(text), "%-*.*s ", widths.name, widths.name,
-		       reading->name);
+	top_fit_name(reading->name, (size_t)widths.name, name);
+	len = snprintf(text, sizeof(text), "%-*s ", widths.name, name);
 	if (widths.ifname)
 		len += snprintf(text + len, sizeof(text) - (size_t)len,
 				"%-*.*s ", widths.ifname - 1, widths.ifname - 1,
 				reading->ifname);
-	snprintf(text + len, sizeof(text) - (size_t)len,
-		 "%-3s %6s %6s %4u%% %6s %6s %6s %2zu ",
-		 reading->direction == NATRA_DIRECTION_INGRESS ? "in" : "out",
-		 top_limit_text(row).text, top_rate_text(row->rate.passed).text,
-		 (unsigned int)at_most((int)top_percent(row), 9999),
-		 top_rate_text(row->rate.held).text,
-		 top_rate_text(row->rate.marked).text,
+	len += snprintf(
+		text + len, sizeof(text) - (size_t)len,
+		"%-3s %6s %7s %6s %4u%% %6s ",
+		reading->of.direction == NATRA_DIRECTION_INGRESS ? "in" : "out",
+		top_limit_text(row).text, top_rate_text(top_offered(row)).text,
+		top_rate_text(row->rate.passed).text,
+		(unsigned int)at_most((int)top_percent(row), 9999),
+		top_rate_text(row->rate.held).text);
+	if (widths.ifname)
+		len += snprintf(text + len, sizeof(text) - (size_t)len, "%6s ",
+				top_rate_text(row->rate.marked).text);
+	snprintf(text + len, sizeof(text) - (size_t)len, "%6s %2zu ",
 		 top_rate_text(row->rate.dropped).text, row->flows);
 	draw_line(line, text);
 	draw_spark(top, view, row, widths.spark);
@@ -135,8 +141,9 @@ static void draw_pods_head(const struct top *top)
 		len += snprintf(line + len, sizeof(line) - (size_t)len, "%-*s",
 				widths.ifname, "INTERFACE");
 	snprintf(line + len, sizeof(line) - (size_t)len,
-		 "%-3s %6s %6s %5s %6s %6s %6s %2s %.*s", "DIR", "LIMIT",
-		 "RATE", "CAP", "HELD", "MARKED", "DROP", "FL", widths.spark,
+		 "%-3s %6s %7s %6s %5s %6s %s%6s %2s %.*s", "DIR", "LIMIT",
+		 "OFFERED", "PASSED", "CAP", "HELD",
+		 widths.ifname ? "MARKED " : "", "DROP", "FL", widths.spark,
 		 "LAST MINUTE");
 	draw_bar(1, line);
 }
@@ -187,8 +194,7 @@ static void draw_flow(const struct top_flows *flows, size_t i, int line)
 
 static void draw_flows_head(const struct top *top, const struct top_view *view)
 {
-	const size_t at =
-		top_model_find(&top->model, view->id, view->direction);
+	const size_t at = top_model_find(&top->model, &view->of);
 	const struct top_row *row;
 	char line[256];
 
@@ -197,8 +203,8 @@ static void draw_flows_head(const struct top *top, const struct top_view *view)
 	} else {
 		row = top_row_at(&top->model, at);
 		snprintf(line, sizeof(line),
-			 "%s %s: %zu flows, limit %s, rate %s",
-			 row->reading.name, direction_names[view->direction],
+			 "%s %s: %zu flows, limit %s, passed %s",
+			 row->reading.name, direction_names[view->of.direction],
 			 view->flows.now_len, top_limit_text(row).text,
 			 top_rate_text(row->rate.passed).text);
 		draw_line(0, line);
@@ -223,18 +229,19 @@ static void draw_help(void)
 	static const char *const lines[] = {
 		"natractl top shows who is at the limit.",
 		"",
-		"h r c d n   sort by held and dropped, rate, part of the limit,",
-		"            dropped, name",
+		"h r c d n   sort by held and dropped, what passes, part of the",
+		"            limit, dropped, name",
 		"/           filter by name or interface; Enter keeps, Esc clears it",
 		"Up Down     select; also j k, Page Up, Page Down, Home, End",
 		"Enter       show the heavy flows of the selected row; Esc goes back",
 		"?           this page",
 		"q           quit",
 		"",
-		"All rates are in bit/s. RATE is what passes, CAP is its part of the",
-		"limit, HELD waits for its turn in fq, MARKED tells the sender to slow",
-		"down by ECN, and DROP is over the limit. FL are heavy flows, at most",
-		"32. LAST MINUTE is the rate, as high as the limit at the top.",
+		"All rates are in bit/s. OFFERED is PASSED and DROP together. CAP is",
+		"the part of the limit that passes, red over 100 %. HELD waits for its",
+		"turn in fq, MARKED tells the sender to slow down by ECN. FL are heavy",
+		"flows, at most 32. LAST MINUTE is what passed, as high as the limit",
+		"at the top. Classes of peers and groups have rows of their own.",
 	};
 
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)

@@ -22,8 +22,7 @@ struct top_view {
 	size_t selected; /* its index in the model's view */
 	size_t first;    /* the index of the row at the top */
 	/* The selected row stays selected where it moves. */
-	char id[NATRA_ID_MAX + 1];
-	enum natra_direction direction;
+	struct top_of of;
 	bool is_typing;  /* the filter */
 	bool is_utf8;    /* the terminal shows block elements */
 	char error[256]; /* of the last reading, "" if there is none */

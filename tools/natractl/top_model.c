@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "top_model.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,11 +36,12 @@ uint64_t top_percent(const struct top_row *row)
 		     : 0;
 }
 
-static bool is_of(const struct top_row *row, const char *id,
-		  enum natra_direction direction)
+static bool is_of(const struct top_row *row, const struct top_of *of)
 {
-	return row->reading.direction == direction &&
-	       strcmp(row->reading.id, id) == 0;
+	const struct top_of *its = &row->reading.of;
+
+	return its->kind == of->kind && its->direction == of->direction &&
+	       strcmp(its->id, of->id) == 0 && strcmp(its->part, of->part) == 0;
 }
 
 /* Returns the row of the last update, or NULL. Readings come in the same order
@@ -51,12 +53,33 @@ static const struct top_row *find_old(const struct top_model *model,
 	for (size_t i = 0; i < model->len; i++) {
 		size_t at = (*next + i) % model->len;
 
-		if (is_of(&model->rows[at], reading->id, reading->direction)) {
+		if (is_of(&model->rows[at], &reading->of)) {
 			*next = at + 1;
 			return &model->rows[at];
 		}
 	}
 	return NULL;
+}
+
+uint64_t top_offered(const struct top_row *row)
+{
+	return row->rate.passed + row->rate.dropped;
+}
+
+void top_fit_name(const char *name, size_t width,
+		  char ret_text[TOP_NAME_MAX + 1])
+{
+	const size_t len = strlen(name);
+	const size_t tail = width / 2;
+
+	if (width > TOP_NAME_MAX)
+		width = TOP_NAME_MAX;
+	if (len <= width)
+		(void)snprintf(ret_text, TOP_NAME_MAX + 1, "%s", name);
+	else
+		(void)snprintf(ret_text, TOP_NAME_MAX + 1, "%.*s~%s",
+			       (int)(width - tail - 1), name,
+			       name + len - tail);
 }
 
 static bool went_back(const struct top_counts *before,
@@ -151,15 +174,16 @@ static int order(const void *a, const void *b, void *arg)
 		return of_x < of_y ? 1 : -1;
 	names = strcmp(x->reading.name, y->reading.name);
 	if (names == 0)
-		names = strcmp(x->reading.id, y->reading.id);
+		names = strcmp(x->reading.of.id, y->reading.of.id);
 	return names ? names
-		     : (int)x->reading.direction - (int)y->reading.direction;
+		     : (int)x->reading.of.direction -
+			       (int)y->reading.of.direction;
 }
 
 static bool is_shown(const struct top_row *row, const char *filter)
 {
 	return strcasestr(row->reading.name, filter) ||
-	       strcasestr(row->reading.id, filter) ||
+	       strcasestr(row->reading.of.id, filter) ||
 	       strcasestr(row->reading.ifname, filter);
 }
 
@@ -187,11 +211,10 @@ struct top_row *top_row_at(const struct top_model *model, size_t at)
 	return &model->rows[model->view[at]];
 }
 
-size_t top_model_find(const struct top_model *model, const char *id,
-		      enum natra_direction direction)
+size_t top_model_find(const struct top_model *model, const struct top_of *of)
 {
 	for (size_t i = 0; i < model->view_len; i++) {
-		if (is_of(top_row_at(model, i), id, direction))
+		if (is_of(top_row_at(model, i), of))
 			return i;
 	}
 	return TOP_NOWHERE;

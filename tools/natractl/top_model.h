@@ -25,6 +25,17 @@ enum top_key {
 	TOP_KEY_MAX
 };
 
+enum top_kind { TOP_POD, TOP_CLASS, TOP_GROUP, TOP_AUTOMATIC };
+
+/* This says what a row is of, on which a selection stays. */
+struct top_of {
+	enum top_kind kind;
+	enum natra_direction direction;
+	char id[NATRA_ID_MAX + 1]; /* "": a group */
+	char part[NATRA_GROUP_NAME_MAX +
+		  1]; /* the class or the group; "": a pod */
+};
+
 /* They are bytes in a reading and bits per second in a row. */
 struct top_counts {
 	uint64_t passed;
@@ -33,13 +44,12 @@ struct top_counts {
 	uint64_t dropped;
 };
 
-/* This is what was read of one direction of an attachment. The texts have no byte that
- * a terminal would obey. */
+/* This is what was read of one direction of an attachment, a class of peers or a group.
+ * The name and the interface have no byte that a terminal would obey. */
 struct top_reading {
-	char id[NATRA_ID_MAX + 1];
-	char name[TOP_NAME_MAX + 1]; /* the label, or else the id */
-	char ifname[TOP_NAME_MAX + 1];
-	enum natra_direction direction;
+	struct top_of of;
+	char name[TOP_NAME_MAX + 1];   /* the label, or else the id */
+	char ifname[TOP_NAME_MAX + 1]; /* "": a group */
 	bool unshaped;
 	uint64_t limit_bits_per_sec;
 	struct top_counts bytes;
@@ -83,8 +93,15 @@ struct top_row *top_row_at(const struct top_model *model, size_t at);
 
 /* Returns where in the view a row is, or TOP_NOWHERE. */
 #define TOP_NOWHERE SIZE_MAX
-size_t top_model_find(const struct top_model *model, const char *id,
-		      enum natra_direction direction);
+size_t top_model_find(const struct top_model *model, const struct top_of *of);
+
+/* Returns what is offered, in bits per second: what passes and what is dropped. */
+uint64_t top_offered(const struct top_row *row);
+
+/* Writes a name into `width` columns, or fewer. One that is longer loses its middle: the
+ * pods of a Deployment differ in their last letters, those of namespaces in the first. */
+void top_fit_name(const char *name, size_t width,
+		  char ret_text[TOP_NAME_MAX + 1]);
 
 /* Returns the rate in percent of the limit, 0 without one. */
 uint64_t top_percent(const struct top_row *row);

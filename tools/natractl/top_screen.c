@@ -33,7 +33,7 @@ static void follow_selected(struct screen *screen)
 	const struct top_model *model = &screen->top->model;
 	struct top_view *view = &screen->view;
 	const size_t room = top_draw_room();
-	size_t at = top_model_find(model, view->id, view->direction);
+	size_t at = top_model_find(model, &view->of);
 
 	if (at == TOP_NOWHERE)
 		at = view->selected;
@@ -58,8 +58,7 @@ static void select_row(struct screen *screen, size_t at)
 	if (at >= model->view_len)
 		at = model->view_len - 1;
 	view->selected = at;
-	memcpy(view->id, top_row_at(model, at)->reading.id, sizeof(view->id));
-	view->direction = top_row_at(model, at)->reading.direction;
+	view->of = top_row_at(model, at)->reading.of;
 	follow_selected(screen);
 }
 
@@ -82,7 +81,7 @@ static int read_flows(struct screen *screen)
 	memcpy(flows->before, flows->now, sizeof(flows->before));
 	flows->before_len = flows->now_len;
 	flows->now_len = 0;
-	r = natra_top(screen->top->cli->n, view->id, view->direction,
+	r = natra_top(screen->top->cli->n, view->of.id, view->of.direction,
 		      flows->now, &len);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
@@ -159,6 +158,9 @@ static void open_flows(struct screen *screen)
 	if (!screen->top->model.view_len)
 		return;
 	select_row(screen, view->selected);
+	/* The members of a group have flows, and it has none of its own. */
+	if (!view->of.id[0])
+		return;
 	view->page = TOP_PAGE_FLOWS;
 	view->flows.now_len = 0;
 	(void)read_flows(screen);

@@ -38,9 +38,11 @@ static void print_row(const struct top *top, const struct top_row *row,
 {
 	const struct top_reading *reading = &row->reading;
 
-	printf("%-*s  %-15s  %-9s  %6s  %6s  %4u%%  %6s  %6s  %7s  %5zu\n",
-	       name_width, reading->name, reading->ifname,
-	       direction_names[reading->direction], top_limit_text(row).text,
+	printf("%-*s  %-15s  %-9s  %6s  %7s  %6s  %4u%%  %6s  %6s  %7s  %5zu\n",
+	       name_width, reading->name,
+	       reading->ifname[0] ? reading->ifname : "-",
+	       direction_names[reading->of.direction], top_limit_text(row).text,
+	       top_rate_text(top_offered(row)).text,
 	       top_rate_text(row->rate.passed).text,
 	       (unsigned int)top_percent(row),
 	       top_rate_text(row->rate.held).text,
@@ -59,25 +61,34 @@ static void print_table(const struct top *top)
 
 		width = length > width ? length : width;
 	}
-	printf("%-*s  %-15s  %-9s  %6s  %6s  %5s  %6s  %6s  %7s  %5s\n", width,
-	       "POD", "INTERFACE", "DIRECTION", "LIMIT", "RATE", "CAP", "HELD",
-	       "MARKED", "DROPPED", "FLOWS");
+	printf("%-*s  %-15s  %-9s  %6s  %7s  %6s  %5s  %6s  %6s  %7s  %5s\n",
+	       width, "POD", "INTERFACE", "DIRECTION", "LIMIT", "OFFERED",
+	       "PASSED", "CAP", "HELD", "MARKED", "DROPPED", "FLOWS");
 	for (size_t i = 0; i < model->view_len; i++)
 		print_row(top, top_row_at(model, i), width);
 }
 
 static cJSON *row_json(const struct top *top, const struct top_row *row)
 {
+	static const char *const kinds[] = {
+		[TOP_POD] = "pod",
+		[TOP_CLASS] = "class",
+		[TOP_GROUP] = "group",
+		[TOP_AUTOMATIC] = "automatic group",
+	};
 	const struct top_reading *reading = &row->reading;
 	cJSON *o = cJSON_CreateObject();
 
-	json_add_text(o, "id", reading->id);
+	json_add_text(o, "kind", kinds[reading->of.kind]);
+	json_add_text(o, "id", reading->of.id);
+	json_add_text(o, "part", reading->of.part);
 	json_add_text(o, "name", reading->name);
 	json_add_text(o, "ifname", reading->ifname);
-	json_add_text(o, "direction", direction_names[reading->direction]);
+	json_add_text(o, "direction", direction_names[reading->of.direction]);
 	cJSON_AddBoolToObject(o, "unshaped", reading->unshaped);
 	json_add_u64(o, "limit_bits_per_sec", reading->limit_bits_per_sec);
-	json_add_u64(o, "rate_bits_per_sec", row->rate.passed);
+	json_add_u64(o, "offered_bits_per_sec", top_offered(row));
+	json_add_u64(o, "passed_bits_per_sec", row->rate.passed);
 	json_add_u64(o, "limit_percent", top_percent(row));
 	json_add_u64(o, "held_bits_per_sec", row->rate.held);
 	json_add_u64(o, "marked_bits_per_sec", row->rate.marked);
