@@ -3,8 +3,6 @@
 
 #include <inttypes.h>
 
-#include "field.h"
-
 #define RUNTIME_PATH "runtimeConfig.bandwidth"
 
 /*

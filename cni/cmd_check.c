@@ -20,17 +20,20 @@ static bool starts_unshaped(struct call *call, int r)
 	return natra_query(call->n, call->id, &info) == 0 && info.unshaped;
 }
 
-/* Returns whether the pod is limited without a rate of its own: by its group, or by
- * classes that it has asked for. */
+/* Returns whether the pod is limited without a rate of its own: by its group, by
+ * classes that it has asked for, or by what its namespace has. The namespaces may have got that
+ * since the pod was made. */
 static bool is_limited_without_rate(struct call *call,
 				    const struct settings *settings)
 {
 	const bool may_ask = settings_allow(settings, "classes");
 	struct natra_info info = NATRA_INIT(info);
 
-	return (settings->group.name || may_ask) && call_make_id(call) &&
+	return (settings->group.name || may_ask || call->namespaces) &&
+	       call_make_id(call) &&
 	       natra_query(call->n, call->id, &info) == 0 &&
-	       (info.policy.group[0] || info.policy.classes_len);
+	       (info.policy.group[0] || info.policy.classes_len ||
+		(call->namespaces && policy_has_rates(&info.policy)));
 }
 
 /* Returns whether the pod's group, which the configuration makes, has to limit it. With

@@ -1,11 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "command.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 
 #include "../tools/common/annotations.h"
+#include "../tools/common/text.h"
 
 #define ANNOTATIONS "io.kubernetes.cri.pod-annotations"
+
+static void read_namespaces(struct call *call)
+{
+	cleanup_close int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct namespaces_error *error = &call->namespaces_error;
+
+	if (namespaces_load(root, NAMESPACES_FILE, &call->namespaces, error) <
+	    0)
+		call->asker.namespaces_wrong = error->text;
+	call->asker.namespaces = call->namespaces;
+}
 
 int call_read_asker(struct call *call)
 {
@@ -15,6 +28,7 @@ int call_read_asker(struct call *call)
 			    &runtime, &call->failure);
 
 	asker->pod = call->pod;
+	read_namespaces(call);
 	if (r)
 		return r;
 	asker->bandwidth = json_get(runtime, "bandwidth");

@@ -16,6 +16,8 @@ struct call {
 	char id[NATRA_ID_MAX + 1];
 	char pod[NATRA_NAME_MAX + 1]; /* "<namespace>/<pod>", or "" */
 	struct asker asker;           /* see call_read_asker */
+	cJSON *namespaces;            /* the file, which the asker points to */
+	struct namespaces_error namespaces_error;
 	struct failure failure;
 	/* how a success is logged */
 	enum natra_log_level level;

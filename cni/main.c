@@ -207,6 +207,7 @@ int main(void)
 		io_print_failure(&call.failure,
 				 version_name(call.conf.version));
 	annotations_free(&call.asker.annotations);
+	cJSON_Delete(call.namespaces);
 	conf_free(&call.conf);
 	cJSON_free(text);
 	return r ? EXIT_FAILURE : EXIT_SUCCESS;

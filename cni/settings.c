@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../src/policy/fields.h"
-#include "field.h"
+#include "../tools/common/field.h"
 #include "groups.h"
 #include "../tools/common/keys.h"
 #include "../tools/common/log.h"
@@ -204,6 +204,36 @@ int settings_read(struct settings *s, const cJSON *all, struct natra *n,
 	if (r == 0)
 		r = read_keys(s, all, failure);
 	return r ? r : check_allowed(s, n, failure);
+}
+
+int settings_read_namespace(struct settings *s, const struct asker *asker,
+			    struct failure *failure)
+{
+	struct namespaces_error error;
+
+	if (asker->namespaces_wrong)
+		return failure_set(failure, CNI_BAD_CONFIG, "%s: %s",
+				   NAMESPACES_FILE, asker->namespaces_wrong);
+	if (namespaces_find(asker->namespaces, asker->pod, &s->rule, &error) <
+	    0)
+		return failure_set(failure, CNI_BAD_CONFIG, "%s: %s",
+				   NAMESPACES_FILE, error.text);
+	if (s->rule.has_allowed) {
+		free(s->allowed);
+		s->allowed = namespace_allowed(&s->rule, &s->allowed_len);
+	}
+	s->has_limits = namespace_limits(&s->rule, &s->policy, &s->limits);
+	namespace_fill(&s->rule, &s->policy);
+	return 0;
+}
+
+void settings_lower(struct settings *s, struct natra_policy *policy)
+{
+	if (s->has_limits)
+		namespace_lower(&s->limits,
+				settings_allow(s, POLICY_CLASSES_ANNOTATION) &&
+					policy->classes != s->classes,
+				policy, &s->lowered);
 }
 
 bool settings_allow(const struct settings *s, const char *name)

@@ -3,6 +3,7 @@
 #ifndef NATRA_CNI_SETTINGS_H
 #define NATRA_CNI_SETTINGS_H
 
+#include "../tools/common/namespaces.h"
 #include "conf.h"
 
 /* Says which rate counts if both the configuration and the runtime have one. */
@@ -29,6 +30,12 @@ struct settings {
 	bool group_is_impossible; /* but not this one; it has the group's rates */
 	/* Why the pod is in no group although there is the key, or "". */
 	char group_absence[2 * NATRA_GROUP_NAME_MAX];
+	/* What the pod's namespace has, whose texts belong to the asker's file; and what that limits
+	 * the pod to, if it does. */
+	struct namespace_rule rule;
+	bool has_limits;
+	struct natra_policy limits;
+	struct namespace_note lowered;
 	/* Why all that natra's annotations ask for was dropped, or "". */
 	char dropped[sizeof(((struct failure *)0)->msg)];
 	enum precedence precedence;
@@ -53,6 +60,9 @@ struct asker {
 	/* The rates that stand in for those of `bandwidth`; NULL: none do. */
 	const struct natra_policy *rates;
 	struct natra_annotations annotations; /* without what it may use */
+	const cJSON *namespaces; /* see namespaces.h; NULL: there are none */
+	const char
+		*namespaces_wrong; /* why their file cannot be read, or NULL */
 	enum on_error on_error;
 };
 
@@ -60,6 +70,13 @@ struct asker {
  * The library checks ranges. settings_free is needed whatever is returned. */
 int settings_read(struct settings *s, const cJSON *all, struct natra *n,
 		  struct failure *failure);
+
+/* Finds the rule for the pod's namespace, and gives the pod what it says of its annotations and of
+ * directions without a rate. Returns 0 or a code. */
+int settings_read_namespace(struct settings *settings,
+			    const struct asker *asker, struct failure *failure);
+/* Lowers a policy to what the namespace limits the pod to. */
+void settings_lower(struct settings *settings, struct natra_policy *policy);
 
 /* Returns whether pods may use an annotation that natra knows. */
 bool settings_allow(const struct settings *settings, const char *name);

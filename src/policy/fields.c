@@ -363,51 +363,6 @@ bool policy_field_is_count(const struct policy_field *field)
 				      egress_rate_bits_per_sec));
 }
 
-/* Returns how many bits a burst is that follows the rate of its direction. */
-static uint64_t default_burst(const struct policy_field *field,
-			      const struct natra_policy *policy)
-{
-	return (field->of == offsetof(struct natra_policy,
-				      ingress_rate_bits_per_sec)
-			? policy->ingress_rate_bits_per_sec
-			: policy->egress_rate_bits_per_sec) /
-	       2;
-}
-
-bool policy_field_is_lower(const struct policy_field *field,
-			   const struct natra_policy *has, uint64_t wanted)
-{
-	const uint64_t value = policy_field_get(field, has);
-
-	/* It limits nothing so far. */
-	if (!policy_field_counts(field, has))
-		return true;
-	switch (field->unit) {
-	case POLICY_RATE:
-		if (policy_field_is_of_group(field))
-			return wanted < value;
-		return wanted && (!value || wanted < value);
-	case POLICY_COUNT:
-		if (policy_field_is_count(field))
-			return wanted && (!value || wanted < value);
-		return policy_field_is_of_group(field) && wanted < value;
-	case POLICY_BURST:
-		return wanted &&
-		       wanted < (value ? value : default_burst(field, has));
-	case POLICY_SIZE:
-		return wanted && wanted < value;
-	case POLICY_PERCENT:
-		return (wanted ? wanted : field->standard) <
-		       (value ? value : field->standard);
-	case POLICY_FAST_PASS:
-		return wanted > value;
-	case POLICY_GROUP:
-		return !value;
-	default:
-		return policy_field_is_of_group(field) && wanted < value;
-	}
-}
-
 void policy_fields_drop_alone(struct natra_policy *policy)
 {
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {

@@ -128,6 +128,19 @@ bool policy_field_is_count(const struct policy_field *field);
 bool policy_field_is_lower(const struct policy_field *field,
 			   const struct natra_policy *has, uint64_t wanted);
 
+/* Gives each field of a policy by which a pod could get more than by `ceilings` the value that it
+ * has there, and calls lowered() with the one before. What `ceilings` does not limit stays. */
+void policy_lower_to(struct natra_policy *policy,
+		     const struct natra_policy *ceilings,
+		     void (*lowered)(void *arg,
+				     const struct policy_field *field,
+				     uint64_t asked),
+		     void *arg);
+/* Lowers the rates of a policy to what its classes leave of the rates of `ceilings`. If they leave
+ * nothing, or one of them has no rate, the policy loses its classes, and false is returned. */
+bool policy_lower_to_classes(struct natra_policy *policy,
+			     const struct natra_policy *ceilings);
+
 /* Removes the limits of packets and connections of a direction that nothing limits, the burst
  * of one without a rate, and what the policy is in a group if it is in none. */
 void policy_fields_drop_alone(struct natra_policy *policy);

@@ -6,6 +6,7 @@ fails only if it is told to. The library prints its calls."""
 import json
 import os
 import subprocess
+import tempfile
 import unittest
 
 NATRACTL = os.environ["NATRACTL_FAKE"]
@@ -51,6 +52,20 @@ class Hook(unittest.TestCase):
             self.assertTrue(r.stderr.startswith("natractl: hook: "), r.stderr)
             self.assertIn(text, r.stderr)
 
+    def left_out(self, annotations, text, calls, *args):
+        """A wrong annotation does not count, which it says in one line, unless the container
+        must not start then."""
+        for more in ((), ("--on-error", "continue")):
+            r = self.hook(self.state(annotations), *args, *more)
+            self.assertEqual(r.returncode, 0, r.stderr)
+            said, *did = r.stderr.splitlines(keepends=True)
+            self.assertTrue(said[:-1].isprintable(), repr(said))
+            self.assertIn(text, said)
+            self.assertEqual("".join(did), calls)
+        r = self.hook(self.state(annotations), *args, *FAIL)
+        self.assertEqual((r.returncode, r.stderr.count("\n")), (1, 1), r.stderr)
+        self.assertIn(text, r.stderr)
+
     def attach(self, rates, ifname="eth0", more=""):
         return (f"attach {ifname} of /proc/{self.process.pid}/ns/net as "
                 f"oci/c0ffee/{ifname}: {rates}{more}\n")
@@ -76,7 +91,8 @@ class Hook(unittest.TestCase):
                   *options)
         self.does(self.state({"natra.io/fast-pass": "strict"}),
                   self.attach("10000000 0", more=" fast pass strict"), "--ingress-rate", "10M")
-        self.refused(self.state({IN: "10Q"}), f"annotation {IN}: '10Q'", *options)
+        self.left_out({IN: "10Q"}, f"annotation {IN}: '10Q'", self.attach("10000000 1500000"),
+                      *options)
 
     def test_nothing_to_limit(self):
         for annotations in ({}, {"io.podman.x": "y"}, None):
@@ -98,7 +114,30 @@ class Hook(unittest.TestCase):
                 ("natra.io/classes", "lan=10.0.0.0/33", "natra.io/classes: 'lan=10"),
                 ("natra.io/edt-pacing", "\x1b[1m\n", "natra.io/edt-pacing")):
             with self.subTest(name=name, value=value):
-                self.refused(self.state({IN: "1M", name: value}), text)
+                self.left_out({IN: "1M", name: value}, text,
+                              "" if name == IN else self.attach("1000000 0"))
+
+    def test_maximum_of_a_namespace(self):
+        """It holds whatever the annotations say, and the default where they say nothing."""
+        with tempfile.NamedTemporaryFile("w") as f:
+            json.dump({"shop": {"max": {"egressRate": "2M"}, "default": {"ingressRate": "3M"}},
+                       "*": {"max": {"egressRate": "1M"}}}, f)
+            f.flush()
+            options = ("--namespaces", f.name)
+            shop = {"io.kubernetes.pod.namespace": "shop"}
+            for annotations, rates in (
+                    ({}, "0 1000000"), ({"io.kubernetes.pod.namespace": "x"}, "0 1000000"),
+                    ({"io.kubernetes.cri.sandbox-namespace": "shop"}, "3000000 2000000"),
+                    (shop, "3000000 2000000"), ({**shop, OUT: "1M"}, "3000000 1000000"),
+                    ({**shop, IN: "9G"}, "9000000000 2000000")):
+                self.does(self.state(annotations), self.attach(rates), *options)
+            for name, value in ((OUT, "1P"), (OUT, "10m"), (OUT, ""), (OUT, 5), (OUT, []),
+                                ("natra.io/fast-pass", "x"), ("natra.io/classes", "a=0.0.0.0/0"),
+                                ("natra.io/egress-burst", "100G"), ("natra.io/sli", {})):
+                with self.subTest(name=name, value=value):
+                    r = self.hook(self.state({**shop, name: value}), *options)
+                    self.assertTrue(r.stderr.endswith(self.attach("3000000 2000000")), r.stderr)
+        self.refused(self.state({OUT: "1M"}), "is not there", *options)
 
     def test_bad_state(self):
         for text in ("", "x", "[]", "{}", '{"id": "c"}', '{"status": "creating"}',

@@ -3,6 +3,7 @@
 """Checks the plugin's key `group`: which group a pod gets, with which rates, what its
 annotations may ask for there, which values are refused, and who removes the group."""
 import json
+import os
 import threading
 
 from plugin import Veth, attachment, call, find_natra, limits, natractl, run_script
@@ -11,6 +12,7 @@ M = 1_000_000
 ANNOTATIONS = "io.kubernetes.cri.pod-annotations"
 RATES = {"ingressRate": 10 * M, "egressRate": 20 * M}
 TENANT = {"name": "{namespace}", "ingressRate": "100M", "egressRate": 50 * M}
+FILE = "/var/lib/natra/namespaces.json"
 WEIGHT, FLOOR = "natra.io/group-weight", "natra.io/group-floor"
 
 # keys, and words of the refusal
@@ -275,8 +277,40 @@ def race(rep, pods, rounds):
     rep.equal("groups left", sorted(groups()), [])
 
 
+def namespaces(rep, pod):
+    """The file of namespaces bounds what a pod gets, and CHECK and DEL work with it."""
+    os.makedirs(os.path.dirname(FILE))
+    with open(FILE, "w") as f:
+        json.dump({"bl*": {"max": {"egressRate": "5M"}, "default": {"ingressRate": "3M"}}}, f)
+
+    def rates():
+        info = pod.show()
+        return info and (info["policy"]["ingress_rate_bits_per_sec"],
+                         info["policy"]["egress_rate_bits_per_sec"],
+                         info["ingress_rate_origin"], info["egress_rate_origin"])
+
+    for what, asked, want in (
+            ("no rate", None, (3 * M, 5 * M, "default", "maximum")),
+            ("more than the maximum", RATES, (10 * M, 5 * M, "", "maximum")),
+            ("less", {"egressRate": M}, (3 * M, M, "default", ""))):
+        rep.equal(f"ADD with {what}", (pod.run("ADD", asked).code, rates()), (0, want))
+        rep.equal("  CHECK", pod.run("CHECK", asked).code, 0)
+    rep.true("  list says so", "ok, default" in natractl("list"))
+    for text, words in (("{", "not JSON"), ('{"bl*": {"max": {"egressRate": "x"}}}',
+                                            "'bl*': max.egressRate: 'x'")):
+        with open(FILE, "w") as f:
+            f.write(text)
+        answer = pod.run("ADD", None)
+        rep.equal("ADD with a file that is wrong", answer.error(), 7)
+        rep.true("  names it", words in answer.text() and FILE in answer.text(), str(answer))
+        rep.equal("  onError continue", pod.run("ADD", RATES, onError="continue").code, 0)
+    os.unlink(FILE)
+    rep.equal("DEL", (pod.run("DEL").code, rates()), (0, None))
+
+
 def main(rep, _):
     pods = [Pod(0, "blue"), Pod(1, "blue"), Pod(2, "red")]
+    namespaces(rep, pods[0])
     names(rep, pods)
     by_hand(rep, pods[0])
     parts(rep, pods[0])

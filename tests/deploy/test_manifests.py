@@ -19,6 +19,8 @@ with open(f"{cache.DEPLOY}/chart/platforms.yaml") as f:
 # The variants of the manifests, and the values that they stand for.
 VARIANTS = {"install": (), "no-live": ("live=false",), "uninstall": ("uninstall=true",),
             "groups": ("groups.node.egressRate=10G",),
+            "namespaces": ("namespaces.tenant-*.max.egressRate=100M",
+                           "namespaces.tenant-*.fastPass=strict"),
             "monitoring": ("monitoring.port=9811", "monitoring.operator=true")}
 # The oldest and the newest Kubernetes of the validator's schemas that the pages name.
 VERSIONS = ("1.30", "1.34")
@@ -95,7 +97,7 @@ class Valid(unittest.TestCase):
         for platform in PLATFORMS:
             with self.subTest(platform):
                 self.validate(helm(f"platform={platform}"))
-        for values in (VARIANTS["no-live"], VARIANTS["groups"],
+        for values in (VARIANTS["no-live"], VARIANTS["groups"], VARIANTS["namespaces"],
                        ("platform=k3s", *VARIANTS["uninstall"])):
             with self.subTest(values):
                 self.validate(helm(*values))
@@ -106,6 +108,9 @@ class Valid(unittest.TestCase):
                                ("platfom=k3s", "platfom"), ("live=maybe", "/live"),
                                ("edits=raise", "/edits"),
                                ("args={node}", "/args"), ("groups.node=10G", "/groups"),
+                               ("namespaces.A.max.egressRate=1M", "/namespaces"),
+                               ("namespaces.a.max.rate=1M", "/namespaces"),
+                               ("namespaces.a.fastPass=no", "/namespaces"),
                                ("image.digest=x", "digest"),
                                ("directories.binDir=opt", "binDir"),
                                ("updateStrategy.type=Recreate", "updateStrategy"),

@@ -38,6 +38,11 @@ def other_version(path):
     path.chmod(0o755)
 
 
+def wrong_namespaces(directory):
+    directory.mkdir(parents=True)
+    (directory / "namespaces.json").write_text('{"shop": {"max": {"egressRate": "x"}}}')
+
+
 def tear(node, key):
     """End a pod's result where this key begins, as a full disk does."""
     node.pod("web", {"egressRate": 10**7})
@@ -128,6 +133,7 @@ STATES = (
     ("made-without-capability", NEW, lambda n: n.pod(
         "web", {"egressRate": 10**7}, None, {"capabilities": {}})),
     ("unreadable-result", NEW, lambda n: tear(n, "capabilityArgs")),
+    ("namespaces-file", NEW, lambda n: wrong_namespaces(n.root / "var/lib/natra")),
     ("cilium-limits", NEW, lambda n: (n.root / "bpf/tc/globals").mkdir(
         parents=True) or (n.root / "bpf/tc/globals/cilium_throttle").touch()),
 )

@@ -14,9 +14,10 @@ static void look(const struct cached *cached)
 	struct wish wish;
 	struct failure failure = {0};
 	struct log log = LOG_INIT;
+	const struct wish_source source = {NULL, NULL};
 
 	require(natra_open(&n, NULL) == 0);
-	require((wish_read(&wish, cached, NULL, NULL, n, &log, &failure) ==
+	require((wish_read(&wish, cached, &source, NULL, n, &log, &failure) ==
 		 0) == (failure.msg[0] == '\0'));
 	if (!failure.msg[0])
 		require(natra_policy_check(n, &wish.settings.policy) == 0 ||

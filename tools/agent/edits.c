@@ -174,7 +174,8 @@ static void say(struct edits_queue *q, const struct edit *edit,
 	struct log_words words = {0};
 
 	const bool is_new = (result->is_failed && !edit->has_failed) ||
-			    (result->is_held && !edit->was_held);
+			    (result->is_held && !edit->was_held) ||
+			    (result->is_over && !edit->was_over);
 
 	/* A failure that lasts is reported once. */
 	if (!result->is_bad && !is_new)
@@ -182,12 +183,15 @@ static void say(struct edits_queue *q, const struct edit *edit,
 	log_add(&words, "namespace", edit->namespace);
 	log_add(&words, "pod", edit->name);
 	log_add(&words, "error", result->message);
-	log_line(q->jobs->log, NATRA_LOG_ERROR,
-		 result->is_held ? "the pod's limits are not edited"
-				 : "the pod keeps the limits that it has",
+	log_line(q->jobs->log,
+		 result->is_over && !result->is_failed ? NATRA_LOG_WARN
+						       : NATRA_LOG_ERROR,
+		 result->is_held   ? "the pod's limits are not edited"
+		 : result->is_over ? "the maximum of the pod's namespace holds"
+				   : "the pod keeps the limits that it has",
 		 &words);
 	if (q->refused)
-		q->refused(q->arg, edit, result->message);
+		q->refused(q->arg, edit, result);
 }
 
 static const struct edit *first_fast(const struct edits_queue *q)
@@ -298,6 +302,7 @@ static void conclude(struct edits_queue *q, const struct edit_result *result)
 		forget(q, edit);
 	edit->has_failed |= result->is_failed;
 	edit->was_held |= result->is_held;
+	edit->was_over |= result->is_over;
 	if ((result->is_failed || result->is_later ||
 	     (result->is_found && !edit->annotations)) &&
 	    !edit->is_gone)
@@ -384,7 +389,8 @@ void edits_add(struct edits_queue *q, const struct podevent *event)
 		edit->is_newer = q->work.pid != 0;
 		/* If the pod was only read again, its failure was said. */
 		if (edit->hash != hash)
-			edit->has_failed = edit->was_held = false;
+			edit->has_failed = edit->was_held = edit->was_over =
+				false;
 	} else {
 		edit = find_or_make(q, event, hash);
 		add_last(q, edit);

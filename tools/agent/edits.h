@@ -36,7 +36,7 @@ struct edits_queue {
 	/* Is called for annotations that are wrong, or that have not taken
 	 * effect. NULL: do not. */
 	void (*refused)(void *arg, const struct edit *edit,
-			const char *message);
+			const struct edit_result *result);
 	/* Is called to get an event of each pod again. */
 	void (*reread)(void *arg);
 	void *arg;

@@ -24,6 +24,7 @@ struct edits {
 	const struct edit *first;
 	struct natra *n;
 	int root_fd;
+	struct wish_source source;
 	struct edits_report *report;
 	bool is_torn; /* a result does not say which pod it is of */
 };
@@ -197,9 +198,14 @@ static void follow(const struct podif *podif, struct wish *wish,
 		podif_failed(podif, r, result);
 		return;
 	}
+	/* What an edit may not raise or lift may be over the maximum by now. */
+	wish_lower(wish);
 	if (text[0]) {
 		result->is_held = true;
 		note(result, text);
+	} else if (wish->settings.lowered.text[0]) {
+		result->is_over = true;
+		note(result, wish->settings.lowered.text);
 	}
 	if (is_attached)
 		found = look_for_difference(podif, wish, &info.policy, kept);
@@ -242,6 +248,29 @@ static bool is_of(const struct cached *cached, const struct edit *edit)
 	       strcmp(cached->pod_namespace, edit->namespace) == 0;
 }
 
+/* Annotations that are wrong leave a pod the limits that it has, but not more than the maximum of its
+ * namespace, which may be lower since. */
+static int keep_maximum(const struct podif *podif)
+{
+	struct natra_info info = NATRA_INIT(info);
+	struct namespaces_error error;
+	struct namespace_note none = {""};
+	struct namespace_rule rule;
+	struct natra_policy limits, before;
+	int r = podif_query(podif, &info);
+
+	if (r <= 0 ||
+	    namespaces_find(podif->source->namespaces, podif->pod, &rule,
+			    &error) < 0 ||
+	    !namespace_limits(&rule, &info.policy, &limits))
+		return r < 0 ? r : 0;
+	before = info.policy;
+	namespace_lower(&limits, false, &info.policy, &none);
+	return compare(&before, &info.policy) == SAME
+		       ? 0
+		       : natra_configure(podif->n, podif->id, &info.policy);
+}
+
 static void apply(const struct podif *podif, const struct edit *edit,
 		  struct edit_result *result)
 {
@@ -253,10 +282,14 @@ static void apply(const struct podif *podif, const struct edit *edit,
 
 	/* What a pod has done to its interface may not hold up other pods. */
 	(void)alarm(edit->is_slow ? EDIT_MAX_S : EDIT_SHARED_MAX_S);
-	if (wish_read(&wish, podif->cached, podif->jobs->conf, annotations,
+	if (wish_read(&wish, podif->cached, podif->source, annotations,
 		      podif->n, podif->jobs->log, &failure)) {
+		int r = keep_maximum(podif);
+
 		result->is_bad = true;
 		note(result, failure.msg);
+		if (r < 0 && !podif_has_ended(podif, r))
+			podif_failed(podif, r, result);
 	} else {
 		follow(podif, &wish, &held, &kept, result);
 	}
@@ -303,6 +336,7 @@ static int look_at_result(void *arg, const char *path, const char *text)
 	char why[INTERFACE_WHY_MAX] = "";
 	struct podif podif = {
 		.jobs = edits->jobs,
+		.source = &edits->source,
 		.n = edits->n,
 		.root_fd = edits->root_fd,
 		/* Pods are taken over one by one by pods_job_run, if at all. */
@@ -346,9 +380,15 @@ void edits_job_run(const struct jobs *jobs, const struct edit *first,
 				O_PATH | O_DIRECTORY | O_CLOEXEC),
 		.report = report,
 	};
-	int r = edits.root_fd < 0 ? -errno : jobs_open(jobs, &edits.n);
+	cleanup_json cJSON *namespaces = NULL;
+	int r = edits.root_fd < 0
+			? -errno
+			: jobs_read_source(jobs, edits.root_fd, &edits.source,
+					   &namespaces);
 	const struct edit *tried = first;
 
+	if (r == 0)
+		r = jobs_open(jobs, &edits.n);
 	for (; report->count < EDITS_MAX && first; first = first->next) {
 		if (first->is_slow && report->count)
 			break;

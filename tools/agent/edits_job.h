@@ -19,6 +19,7 @@ struct edit {
 	uint64_t hash;   /* of the text, also while there was no room for it */
 	bool has_failed; /* it is not the first try */
 	bool was_held;   /* in an earlier one */
+	bool was_over;   /* likewise */
 	/* When it is tried again, and how long it waits the next time. */
 	uint64_t due_ms;
 	struct backoff backoff;
@@ -33,7 +34,8 @@ struct edit {
 struct edit_result {
 	bool is_found; /* the pod has an interface by now */
 	bool is_bad;   /* the annotations are wrong, and nothing was changed */
-	bool is_held;  /* a part of the edit was not done, see held.h */
+	bool is_over; /* the pod has the maximum of its namespace in place of more */
+	bool is_held; /* a part of the edit was not done, see held.h */
 	bool is_failed;
 	/* Nothing was changed, since upstream's queues must drain first, or since there is
 	 * no cache of results. */

@@ -225,7 +225,7 @@ static void read_start(struct held *held, const struct podif *podif)
 	struct log none = LOG_INIT;
 
 	held->has_start = true;
-	if (wish_read(&held->start, podif->cached, podif->jobs->conf, NULL,
+	if (wish_read(&held->start, podif->cached, podif->source, NULL,
 		      podif->n, &none, &failure))
 		return;
 	held->policy = held->start.settings.policy;

@@ -7,6 +7,7 @@
 #include <cjson/cJSON.h>
 
 #include "../common/log.h"
+#include "../pods/wish.h"
 
 /* What an edit of a running pod's annotations may do. */
 enum edits_rule {
@@ -54,6 +55,11 @@ struct pods_report {
  * attachments run the programs of this build. Each change has a line in the
  * log. */
 void pods_job_run(const struct jobs *jobs, struct pods_report *report);
+
+/* Reads what the node says of all pods: the configuration, and the copy of namespaces.h, which
+ * the caller frees. Returns 0 or -errno. */
+int jobs_read_source(const struct jobs *jobs, int root_fd,
+		     struct wish_source *ret, cJSON **ret_namespaces);
 
 /* Opens a handle that keeps programs and logs to jobs->log. */
 int jobs_open(const struct jobs *jobs, struct natra **ret_n);

@@ -30,12 +30,16 @@ static void seen(void *arg, const struct podevent *event)
 		edits_remove(&live->edits, event);
 }
 
-static void refused(void *arg, const struct edit *edit, const char *message)
+static void refused(void *arg, const struct edit *edit,
+		    const struct edit_result *result)
 {
 	struct live *live = arg;
+	const bool is_over = result->is_over && !result->is_failed;
 
-	live->feed.health->refused_edits++;
-	reporter_add(&live->reporter, edit, message);
+	live->feed.health->refused_edits += !is_over;
+	reporter_add(&live->reporter, edit,
+		     is_over ? "BandwidthOverMaximum" : "BandwidthNotChanged",
+		     result->message);
 }
 
 static void unreadable(void *arg, const struct podevent *event, const char *why)
@@ -48,7 +52,7 @@ static void unreadable(void *arg, const struct podevent *event, const char *why)
 		     &(struct edit){.uid = (char *)event->uid,
 				    .namespace = (char *)event->namespace,
 				    .name = (char *)event->name},
-		     message);
+		     "BandwidthNotChanged", message);
 }
 
 static void reread(void *arg)

@@ -18,6 +18,7 @@
 #include "installer.h"
 #include "keeper.h"
 #include "live.h"
+#include "namespacefile.h"
 #include "opts.h"
 #include "pluginlog.h"
 #include "scrape.h"
@@ -33,6 +34,7 @@ struct agent {
 	cJSON *element; /* of a list of others; NULL: they have none */
 	struct keeper keeper;
 	struct groupfile groups;
+	struct namespacefile namespaces;
 	struct hookwatch hooks;
 	struct live *live;
 	struct pluginlog pluginlog;
@@ -187,6 +189,7 @@ static void removed(void *arg)
 
 	live_close(agent->live);
 	agent->live = NULL;
+	namespacefile_close(&agent->namespaces);
 	groupfile_close(&agent->groups);
 	hookwatch_close(&agent->hooks);
 	keeper_close(&agent->keeper);
@@ -267,6 +270,35 @@ static int follow_groups(struct agent *agent)
 	return r < 0 ? start_failure(agent, r, "follow", o->groups) : 0;
 }
 
+/* Pods get other defaults and maximums, also those that had no limits. */
+static void namespaces_changed(void *arg)
+{
+	struct agent *agent = arg;
+
+	if (agent->options.no_pods)
+		return;
+	live_again(agent->live);
+	keeper_ask(&agent->keeper);
+}
+
+static int follow_namespaces(struct agent *agent)
+{
+	const struct options *o = &agent->options;
+	struct namespacefile *ns = &agent->namespaces;
+	int r;
+
+	/* It is to take natra away, or to do nothing. */
+	if (o->no_install && o->no_pods)
+		return 0;
+	ns->path = o->namespaces;
+	ns->root = o->install.root;
+	ns->log = &agent->log;
+	ns->changed = namespaces_changed;
+	ns->arg = agent;
+	r = namespacefile_open(ns, &agent->loop);
+	return r < 0 ? start_failure(agent, r, "follow", o->namespaces) : 0;
+}
+
 static int watch_hooks(struct agent *agent)
 {
 	int r;
@@ -326,6 +358,8 @@ static int begin(struct agent *agent)
 	agent->workers.loop = &agent->loop;
 	r = repeat_log(agent);
 	if (r == 0)
+		r = follow_namespaces(agent);
+	if (r == 0)
 		r = serve(agent);
 	if (r == 0)
 		r = keep_pods(agent);
@@ -342,6 +376,7 @@ static void end(struct agent *agent)
 {
 	live_close(agent->live);
 	pluginlog_close(&agent->pluginlog);
+	namespacefile_close(&agent->namespaces);
 	groupfile_close(&agent->groups);
 	hookwatch_close(&agent->hooks);
 	keeper_close(&agent->keeper);

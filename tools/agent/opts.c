@@ -150,6 +150,12 @@ static const char *read_groups(struct options *o, const char *value)
 	return check_path(value);
 }
 
+static const char *read_namespaces(struct options *o, const char *value)
+{
+	o->namespaces = value;
+	return check_path(value);
+}
+
 static const char *read_no_pods(struct options *o, const char *value)
 {
 	(void)value;
@@ -295,6 +301,9 @@ static const struct {
 	 "repair an installation at most this often (5/600)", read_repairs},
 	{"groups", "FILE", "make the groups of this file, and follow it",
 	 read_groups},
+	{"namespaces", "FILE",
+	 "defaults and maximums of namespaces; follow this file",
+	 read_namespaces},
 	{"no-pods", NULL, "load no programs and look at no running pods",
 	 read_no_pods},
 	{"no-adopt", NULL, "do not limit pods that run without limits",

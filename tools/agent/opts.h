@@ -24,8 +24,9 @@ struct options {
 	struct install_request install;
 	cJSON *conf; /* that of `install` */
 	struct budget repairs;
-	const char *groups; /* the file of groups; NULL: none */
-	bool no_pods;       /* leave the kernel alone */
+	const char *groups;     /* the file of groups; NULL: none */
+	const char *namespaces; /* see namespaces.h; NULL: none */
+	bool no_pods;           /* leave the kernel alone */
 	bool no_adopt;
 	bool replace_bandwidth;
 	enum edits_rule edits;

@@ -10,6 +10,7 @@
 
 struct podif {
 	const struct jobs *jobs;
+	const struct wish_source *source;
 	struct natra *n;
 	int root_fd;
 	const char *path; /* of its file in the cache */

@@ -30,6 +30,7 @@ struct pods {
 	struct natra *n;
 	struct natra *before; /* on the bpffs before; NULL: there is none */
 	int root_fd;
+	struct wish_source source;
 	struct pods_report *report;
 	struct unnamed *unnamed;
 	size_t unnamed_len;
@@ -91,7 +92,7 @@ static int join_group(struct pods *pods, const struct podif *podif,
 	if (info->policy.group[0] || info->policy.classes_len ||
 	    !wish_may_join(podif->cached, pods->jobs->conf))
 		return 0;
-	if (wish_read_start(&wish, podif->cached, pods->jobs->conf, pods->n,
+	if (wish_read_start(&wish, podif->cached, podif->source, pods->n,
 			    pods->jobs->log, &failure)) {
 		podif_failed(pods, podif, failure.msg);
 	} else if (wanted->group[0]) {
@@ -127,7 +128,7 @@ static void look_at(struct pods *pods, const struct podif *podif)
 		note(pods, podif, r, change);
 		return;
 	}
-	if (wish_read_start(&wish, podif->cached, pods->jobs->conf, pods->n,
+	if (wish_read_start(&wish, podif->cached, podif->source, pods->n,
 			    pods->jobs->log, &failure))
 		podif_failed(pods, podif, failure.msg);
 	else if (policy_has_limits(&wish.settings.policy))
@@ -141,6 +142,7 @@ static struct podif new_podif(struct pods *pods)
 	pods->why[0] = '\0';
 	return (struct podif){
 		.jobs = pods->jobs,
+		.source = &pods->source,
 		.n = pods->n,
 		.root_fd = pods->root_fd,
 		.may_drain = clock_ms() < pods->until_ms,
@@ -357,10 +359,16 @@ void pods_job_run(const struct jobs *jobs, struct pods_report *report)
 				O_PATH | O_DIRECTORY | O_CLOEXEC),
 		.report = report,
 	};
+	cleanup_json cJSON *namespaces = NULL;
 	struct jobs before = *jobs;
 
 	before.bpffs = jobs->bpffs_before;
-	report->r = pods.root_fd < 0 ? -errno : jobs_open(jobs, &pods.n);
+	report->r = pods.root_fd < 0
+			    ? -errno
+			    : jobs_read_source(jobs, pods.root_fd, &pods.source,
+					       &namespaces);
+	if (report->r == 0)
+		report->r = jobs_open(jobs, &pods.n);
 	if (report->r == 0 && before.bpffs)
 		report->r = jobs_open(&before, &pods.before);
 	if (report->r < 0)

@@ -13,7 +13,6 @@
 
 #define TIME_MAX_MS 10000L
 #define NAME        "natra-agent"
-#define REASON      "BandwidthNotChanged"
 
 /* A pod, a namespace and a node send at most this many Events in a minute. A namespace that has
  * sent none yet may go past the node's number, so that no tenant uses up what others need,
@@ -64,7 +63,7 @@ static void add_message(cJSON *event, const char *message)
 }
 
 static char *make_body(const struct reporter *r, const struct edit *edit,
-		       const char *message)
+		       const char *reason, const char *message)
 {
 	cleanup_json cJSON *event = cJSON_CreateObject();
 	cJSON *meta, *source;
@@ -76,7 +75,7 @@ static char *make_body(const struct reporter *r, const struct edit *edit,
 	cJSON_AddStringToObject(meta, "namespace", edit->namespace);
 	add_object(event, edit);
 	cJSON_AddStringToObject(event, "type", "Warning");
-	cJSON_AddStringToObject(event, "reason", REASON);
+	cJSON_AddStringToObject(event, "reason", reason);
 	add_message(event, message);
 	source = cJSON_AddObjectToObject(event, "source");
 	cJSON_AddStringToObject(source, "component", NAME);
@@ -272,7 +271,7 @@ static bool take_budget(struct reporter *r, const struct edit *edit)
 }
 
 void reporter_add(struct reporter *r, const struct edit *edit,
-		  const char *message)
+		  const char *reason, const char *message)
 {
 	struct reporter_event event = {0};
 
@@ -291,7 +290,7 @@ void reporter_add(struct reporter *r, const struct edit *edit,
 	event.space = text_copy(edit->namespace);
 	event.path =
 		text_format("/api/v1/namespaces/%s/events", edit->namespace);
-	event.body = make_body(r, edit, message);
+	event.body = make_body(r, edit, reason, message);
 	put(r, r->len, &event);
 	/* The caller may be inside of libcurl, which starts no request there. */
 	wait_for_next(r);

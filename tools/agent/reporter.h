@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reports pods whose annotations are wrong, as Events that kubectl shows. */
+/* Reports pods whose annotations are wrong, or ask for too much, as Events that kubectl shows. */
 #ifndef NATRA_AGENT_REPORTER_H
 #define NATRA_AGENT_REPORTER_H
 
@@ -46,7 +46,7 @@ int reporter_open(struct reporter *r);
 /* Queues an Event. If there are too many at once, of a pod, a namespace or the node, the rest
  * is only in the log. */
 void reporter_add(struct reporter *r, const struct edit *edit,
-		  const char *message);
+		  const char *reason, const char *message);
 void reporter_close(struct reporter *r);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "../common/json.h"
 #include "../common/name.h"
+#include "../common/namespaces.h"
 #include "../common/text.h"
 #include "../install/dropins.h"
 #include "../install/plugin.h"
@@ -156,6 +157,20 @@ static int look_at_chain(struct node *node)
 	return r;
 }
 
+static void look_at_namespaces(struct node *node)
+{
+	cleanup_close int fd =
+		dir_open_path(node->i->root_fd, NAMESPACES_FILE, O_RDONLY);
+	cleanup_text char *text = NULL;
+	struct namespaces_error error = {""};
+	int r = fd == -ENOENT ? 0 : fd < 0 ? fd : dir_read_fd(fd, &text);
+
+	if (r < 0)
+		node->namespaces_wrong = text_copy(strerror(-r));
+	else if (text && namespaces_parse(text, &node->namespaces, &error) < 0)
+		node->namespaces_wrong = text_copy(error.text);
+}
+
 /* Makes the command that installs natra where this node was looked at. */
 static char *install_command(const struct install_request *request)
 {
@@ -190,6 +205,7 @@ int node_look(struct node *node, struct natra *n,
 	node->i = install_new();
 	r = install_look(node->i, &request->install);
 	if (r == 0) {
+		look_at_namespaces(node);
 		look_at_kernel(node);
 		r = look_at_chain(node);
 	}
@@ -200,6 +216,8 @@ int node_look(struct node *node, struct natra *n,
 
 void node_free(struct node *node)
 {
+	cJSON_Delete(node->namespaces);
+	free(node->namespaces_wrong);
 	lists_free(&node->lists);
 	cJSON_Delete(node->dropin);
 	free(node->dropin_path);

@@ -34,6 +34,8 @@ struct node {
 	cJSON *dropin;      /* the drop-in that calls natra; NULL: none */
 	char *dropin_path, *dropin_bandwidth; /* the latter calls that plugin */
 	char *dropin_wrong, *dropin_why; /* that the runtime refuses, and why */
+	cJSON *namespaces;               /* see namespaces.h */
+	char *namespaces_wrong;          /* why they cannot be read, or NULL */
 	char *install_first; /* the command that installs natra here */
 	char *install; /* the same, with the configuration that natra has */
 };

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../common/namespaces.h"
 #include "../common/text.h"
 #include "agent_probe.h"
 #include "check.h"
@@ -92,6 +93,13 @@ static void agent_unready(const struct finder *f)
 	}
 }
 
+static void namespaces_file(const struct finder *f)
+{
+	if (f->node->namespaces_wrong)
+		found(f, "path", NAMESPACES_FILE, "error",
+		      f->node->namespaces_wrong, NULL);
+}
+
 /* Whatever pod was asked for, its own result may be the one. */
 static void unreadable_result(const struct finder *f)
 {
@@ -137,6 +145,10 @@ const struct check checks_of_node[] = {
 	{"unreadable-result",
 	 "the cached result {path}{of}{namespace}{slash}{pod} is torn or cannot be read: natra-agent neither limits that pod nor follows its edits",
 	 "{=mend}", unreadable_result},
+	{"namespaces-file",
+	 "{path}: {error}: pods of the namespaces that it has start as onError says, and edits wait",
+	 "kubectl -n kube-system rollout restart daemonset/natra-agent",
+	 namespaces_file},
 	{"agent-silent", "natra-agent does not answer at {address}: {error}",
 	 "kubectl -n kube-system get pods -l app.kubernetes.io/name=natra -o wide",
 	 agent_silent},

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../common/namespaces.h"
+#include "../common/text.h"
 #include "cli.h"
 #include "install_ask.h"
 #include "install_show.h"
@@ -133,6 +136,18 @@ static int work(struct job *job, struct install_plan **ret)
 	return r;
 }
 
+/* Pods that start later have nothing of natra's. */
+static void remove_namespaces(const struct cli *cli)
+{
+	const char *root = cli->opts.value[OPT_ROOT];
+	cleanup_close int fd =
+		open(root ? root : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int r = fd < 0 ? -errno : namespaces_store(fd, NULL);
+
+	if (r < 0)
+		(void)install_failure(strerror(-r));
+}
+
 static void show_notes(const struct job *job, const struct install_plan *plan)
 {
 	const cJSON *warning;
@@ -229,10 +244,15 @@ int cmd_install(struct cli *cli)
 int cmd_uninstall(struct cli *cli)
 {
 	struct job job = {.cli = cli, .uninstall = true};
+	int r;
 
 	/* First the garbage is collected: attachments whose interface does not exist
 	 * do not need the plugin. */
 	if (!cli->opts.value[OPT_DRY_RUN])
 		(void)natra_gc(cli->n, NULL, NULL, 0, NULL);
-	return start(&job);
+	r = start(&job);
+	if ((r == EXIT_SUCCESS || r == EXIT_KEPT) &&
+	    !cli->opts.value[OPT_DRY_RUN])
+		remove_namespaces(cli);
+	return r;
 }

@@ -9,6 +9,7 @@
 #include "find.h"
 #include "info.h"
 #include "json.h"
+#include "origin.h"
 #include "output.h"
 #include "top.h"
 
@@ -39,9 +40,20 @@ static int compare_infos(const void *first, const void *second)
 	return r ? r : strcmp(a->id, b->id);
 }
 
+/* Returns the state of limits that hold: a maximum matters more than a default. */
+static const char *sound_state(const struct natra_info *info)
+{
+	const char *in = origin_of(info, NATRA_DIRECTION_INGRESS);
+	const char *out = origin_of(info, NATRA_DIRECTION_EGRESS);
+
+	if (in[0] == 'm' || out[0] == 'm')
+		return "ok, maximum";
+	return in[0] || out[0] ? "ok, default" : "ok";
+}
+
 static struct unit_text state_of(const struct natra_info *info)
 {
-	const char *gone = info->interface_gone ? "gone" : "ok";
+	const char *gone = info->interface_gone ? "gone" : sound_state(info);
 	const uint32_t bypassed =
 		info->ingress_bypassed_percent > info->egress_bypassed_percent
 			? info->ingress_bypassed_percent

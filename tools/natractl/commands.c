@@ -88,7 +88,7 @@ const struct command commands[] = {
 	{.spec = {.name = "hook",
 		  .arg = "IFNAME",
 		  .arg_optional = true,
-		  .options = OPT_BIT(OPT_ON_ERROR)},
+		  .options = OPT_BIT(OPT_ON_ERROR) | OPT_BIT(OPT_NAMESPACES)},
 	 .summary = "limit a container, as a hook of its OCI runtime",
 	 .run = cmd_hook,
 	 .is_rare = true},

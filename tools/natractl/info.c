@@ -9,6 +9,7 @@
 #include "classes.h"
 #include "group.h"
 #include "json.h"
+#include "origin.h"
 #include "output.h"
 
 static int append(void *arg, const struct natra_info *info)
@@ -68,6 +69,23 @@ static void print_field(const char *name, const char *text)
 	putchar('\n');
 }
 
+static enum natra_direction direction_of(const struct policy_field *field)
+{
+	return field->offset == offsetof(struct natra_policy,
+					 ingress_rate_bits_per_sec)
+		       ? NATRA_DIRECTION_INGRESS
+		       : NATRA_DIRECTION_EGRESS;
+}
+
+static void print_origin(const struct policy_field *field,
+			 const struct natra_info *info)
+{
+	const char *origin = origin_of(info, direction_of(field));
+
+	if (origin[0])
+		printf(", %s of the namespace", origin);
+}
+
 static void print_value(const struct policy_field *field,
 			const struct natra_info *info)
 {
@@ -91,6 +109,8 @@ static void print_value(const struct policy_field *field,
 		printf("%" PRIu64, value);
 	if (field->unit == POLICY_RATE && value)
 		printf(" (%" PRIu64 " bit/s)", value);
+	if (policy_field_is_direction(field))
+		print_origin(field, info);
 	printf("%s%s", field->suffix ? field->suffix : "",
 	       word || given || policy_field_is_direction(field)
 		       ? ""
@@ -349,6 +369,10 @@ cJSON *info_json(struct natra *n, const struct natra_info *info)
 		     info->ingress_bypassed_percent);
 	json_add_u64(o, "egress_bypassed_percent",
 		     info->egress_bypassed_percent);
+	json_add_text(o, "ingress_rate_origin",
+		      origin_of(info, NATRA_DIRECTION_INGRESS));
+	json_add_text(o, "egress_rate_origin",
+		      origin_of(info, NATRA_DIRECTION_EGRESS));
 	cJSON_AddItemToObject(o, "policy",
 			      fields_json(&info->policy, info->other_abi));
 	cJSON_AddItemToObject(o, "effective",

@@ -84,6 +84,8 @@ static const struct option table[OPT_MAX] = {
 		       "remove the plugin even if pods need it"},
 	[OPT_AGENT] = {"--agent", 0, "ADDRESS:PORT",
 		       "natra-agent has to answer here"},
+	[OPT_NAMESPACES] = {"--namespaces", 0, "FILE",
+			    "defaults and maximums of namespaces"},
 	[OPT_ON_ERROR] = {"--on-error", 0, "continue|fail",
 			  "what becomes of the container (continue)"},
 };

@@ -53,6 +53,7 @@ enum opt_id {
 	OPT_FORCE,
 	OPT_AGENT,
 	OPT_ON_ERROR,
+	OPT_NAMESPACES,
 	OPT_MAX
 };
 

@@ -103,20 +103,21 @@ static int read_asker(struct wish *wish, const struct cached *cached,
 
 /* Its keys are those of natra's element, or of the one that an installation makes. */
 static int begin(struct wish *wish, const struct cached *cached,
-		 const cJSON *conf, const cJSON *present, struct natra *n,
-		 struct failure *failure)
+		 const struct wish_source *source, const cJSON *present,
+		 struct natra *n, struct failure *failure)
 {
 	*wish = (struct wish){
 		.keys = element_find(cached->list, "natra"),
 		.rates = NATRA_INIT(wish->rates),
 		.asker =
 			{.pod = wish->pod,
+			 .namespaces = source->namespaces,
 			 /* Only ADD may let a pod start although something is wrong. */
 			 .on_error = ON_ERROR_FAIL},
 	};
 	if (!wish->keys)
 		wish->keys = wish->made = element_json(
-			conf, element_find(cached->list, "bandwidth"));
+			source->conf, element_find(cached->list, "bandwidth"));
 	cached_pod(cached, wish->pod, sizeof(wish->pod));
 	return read_asker(wish, cached, present, n, failure);
 }
@@ -130,11 +131,11 @@ static int check(const struct wish *wish, struct natra *n,
 	return 0;
 }
 
-int wish_read(struct wish *wish, const struct cached *cached, const cJSON *conf,
-	      const cJSON *annotations, struct natra *n, struct log *log,
-	      struct failure *failure)
+int wish_read(struct wish *wish, const struct cached *cached,
+	      const struct wish_source *source, const cJSON *annotations,
+	      struct natra *n, struct log *log, struct failure *failure)
 {
-	int r = begin(wish, cached, conf, annotations, n, failure);
+	int r = begin(wish, cached, source, annotations, n, failure);
 
 	if (r == 0)
 		r = wanted_read(&wish->settings, wish->keys, &wish->asker, n,
@@ -143,10 +144,10 @@ int wish_read(struct wish *wish, const struct cached *cached, const cJSON *conf,
 }
 
 int wish_read_start(struct wish *wish, const struct cached *cached,
-		    const cJSON *conf, struct natra *n, struct log *log,
-		    struct failure *failure)
+		    const struct wish_source *source, struct natra *n,
+		    struct log *log, struct failure *failure)
 {
-	int r = begin(wish, cached, conf, NULL, n, failure);
+	int r = begin(wish, cached, source, NULL, n, failure);
 
 	wish->asker.on_error = ON_ERROR_CONTINUE;
 	return r ? r
@@ -154,11 +155,12 @@ int wish_read_start(struct wish *wish, const struct cached *cached,
 			       log, failure);
 }
 
-int wish_look(struct wish *wish, const struct cached *cached, struct natra *n,
+int wish_look(struct wish *wish, const struct cached *cached,
+	      const struct wish_source *source, struct natra *n,
 	      struct failure *failure)
 {
 	struct log none = LOG_INIT;
-	int r = begin(wish, cached, NULL, NULL, n, failure);
+	int r = begin(wish, cached, source, NULL, n, failure);
 
 	if (r == 0)
 		r = wanted_read(&wish->settings, wish->keys, &wish->asker, n,
@@ -184,6 +186,11 @@ int wish_attach(struct wish *wish, struct natra *n, struct log *log,
 		void *arg)
 {
 	return groups_attach(&wish->settings, n, log, attach, arg);
+}
+
+void wish_lower(struct wish *wish)
+{
+	settings_lower(&wish->settings, &wish->settings.policy);
 }
 
 bool wish_has_classes(const struct wish *wish)

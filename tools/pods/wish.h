@@ -8,6 +8,13 @@
 #include "../../cni/wanted.h"
 #include "cached.h"
 
+/* What the node says of all pods. */
+struct wish_source {
+	const cJSON
+		*conf; /* natra's keys where a pod's list does not call natra */
+	const cJSON *namespaces; /* see namespaces.h; NULL: there are none */
+};
+
 struct wish {
 	const cJSON *keys;  /* of natra's element */
 	cJSON *made;        /* the element, if the list has none */
@@ -19,25 +26,26 @@ struct wish {
 
 /*
  * Reads what `cached` should have. If its list does not call natra, the keys of
- * `conf` are natra's configuration, as when natra is installed; the limits of an
+ * `source` are natra's configuration, as when natra is installed; the limits of an
  * element of the bandwidth plugin hold then. `annotations` are the pod's present
  * ones, which stand in for those that the runtime passed on; NULL: those count.
  * Returns 0 or a code, with the text in *failure. wish_free is always needed, and before it
  * neither `wish` nor `cached` may move.
  */
-int wish_read(struct wish *wish, const struct cached *cached, const cJSON *conf,
-	      const cJSON *annotations, struct natra *n, struct log *log,
-	      struct failure *failure);
+int wish_read(struct wish *wish, const struct cached *cached,
+	      const struct wish_source *source, const cJSON *annotations,
+	      struct natra *n, struct log *log, struct failure *failure);
 
 /* Does the same by the start of a pod that runs without limits. It cannot be refused any more,
  * so none of natra's annotations may keep it from its rates: a wrong one does not count, and if
  * values do not go together wish_attach drops all of them. */
 int wish_read_start(struct wish *wish, const struct cached *cached,
-		    const cJSON *conf, struct natra *n, struct log *log,
-		    struct failure *failure);
+		    const struct wish_source *source, struct natra *n,
+		    struct log *log, struct failure *failure);
 
 /* Does as wish_read does by the pod's start, without a log. */
-int wish_look(struct wish *wish, const struct cached *cached, struct natra *n,
+int wish_look(struct wish *wish, const struct cached *cached,
+	      const struct wish_source *source, struct natra *n,
 	      struct failure *failure);
 
 /* Reads the keys alone, for no pod. Returns 0 or a code, with the text in *failure.
@@ -51,6 +59,9 @@ const char *wish_log_file(const cJSON *keys);
 int wish_attach(struct wish *wish, struct natra *n, struct log *log,
 		int (*attach)(void *arg, const struct natra_policy *policy),
 		void *arg);
+
+/* Lowers the wish to what the pod's namespace limits it to, after others have changed it. */
+void wish_lower(struct wish *wish);
 
 /* Returns whether the limits of a running pod follow its annotation of this name. All other
  * annotations, which may name its group, count as they were when the pod was made. */

@@ -73,6 +73,18 @@ volumeMounts:
   - name: bpf
     mountPath: /sys/fs/bpf
     mountPropagation: HostToContainer
+  # The copy of the namespaces' file, which the plugin reads at each ADD, and natractl at the
+  # host's path, too.
+  - name: state
+    mountPath: /host/var/lib/natra
+  - name: state
+    mountPath: /var/lib/natra
+    readOnly: true
+  {{- if .Values.namespaces }}
+  - name: namespaces
+    mountPath: /etc/natra-namespaces
+    readOnly: true
+  {{- end }}
   {{- if .Values.groups }}
   - name: groups
     mountPath: /etc/natra

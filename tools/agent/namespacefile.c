@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "namespacefile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../common/dir.h"
+#include "../common/namespaces.h"
+#include "../common/text.h"
+
+/* A file that is being written changes several times in a row. */
+#define QUIET_MS   50
+/* A mount over the directory is no event, and the copy may have gone. */
+#define RECHECK_MS 60000
+
+static void say(struct namespacefile *ns, const char *error)
+{
+	if (error[0] && strcmp(ns->said, error) != 0)
+		log_write(ns->log, NATRA_LOG_ERROR,
+			  "%s: %s: the namespaces keep what they have",
+			  ns->path ? ns->path : NAMESPACES_FILE, error);
+	(void)snprintf(ns->said, sizeof(ns->said), "%s", error);
+}
+
+static int open_root(const struct namespacefile *ns)
+{
+	return open(ns->root ? ns->root : "/",
+		    O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Reads the copy. Returns NULL if there is none. */
+static char *read_copy(int root)
+{
+	cleanup_close int fd = dir_open_path(root, NAMESPACES_FILE, O_RDONLY);
+	char *text = NULL;
+
+	if (fd >= 0 && dir_read_fd(fd, &text) < 0) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+/* Returns whether the copy has changed. */
+static bool store(struct namespacefile *ns, const char *text)
+{
+	cleanup_close int root = open_root(ns);
+	cleanup_text char *has = read_copy(root);
+	int r;
+
+	if (text && has ? strcmp(text, has) == 0 : !text && !has)
+		return false;
+	r = namespaces_store(root, text);
+	if (r < 0)
+		say(ns, strerror(-r));
+	return r == 0;
+}
+
+static bool copy(struct namespacefile *ns)
+{
+	cleanup_text char *text = NULL;
+	/* Opening a FIFO would wait for its other end. */
+	cleanup_close int fd =
+		open(ns->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	int r = fd < 0 ? -errno : dir_read_fd(fd, &text);
+	struct namespaces_error error;
+	cJSON *file = NULL;
+
+	if (r < 0) {
+		say(ns, strerror(-r));
+		return false;
+	}
+	if (namespaces_parse(text, &file, &error) < 0) {
+		say(ns, error.text);
+		return false;
+	}
+	cJSON_Delete(file);
+	ns->said[0] = '\0';
+	return store(ns, text);
+}
+
+/* Watches the directory, in which a file is replaced. The kubelet replaces a link there
+ * when a ConfigMap changes. */
+static void watch(struct namespacefile *ns)
+{
+	cleanup_text char *directory = text_copy(ns->path);
+	char *slash = strrchr(directory, '/');
+	cleanup_close int fd = -1;
+
+	slash[slash == directory] = '\0';
+	fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0 && dirwatch_is_open(&ns->watch))
+		(void)dirwatch_add(&ns->watch, fd);
+}
+
+static void look(void *arg)
+{
+	struct namespacefile *ns = arg;
+
+	watch(ns);
+	if (copy(ns)) {
+		log_write(ns->log, NATRA_LOG_INFO,
+			  "limits follow the namespaces in %s", ns->path);
+		ns->changed(ns->arg);
+	}
+	timer_set(&ns->next, RECHECK_MS);
+}
+
+static void noticed(void *arg)
+{
+	struct namespacefile *ns = arg;
+
+	timer_set(&ns->next, QUIET_MS);
+}
+
+int namespacefile_open(struct namespacefile *ns, struct loop *loop)
+{
+	int r;
+
+	if (!ns->path) {
+		(void)store(ns, NULL);
+		return 0;
+	}
+	ns->next.source.fd = -1;
+	ns->watch.changed = ns->watch.removed = noticed;
+	ns->watch.arg = ns;
+	r = dirwatch_open(&ns->watch, loop);
+	if (r < 0)
+		log_write(ns->log, NATRA_LOG_WARN,
+			  "%s: is looked at every %d s only: %s", ns->path,
+			  RECHECK_MS / 1000, strerror(-r));
+	ns->loop = loop;
+	r = timer_open(&ns->next, loop, look, ns);
+	if (r < 0)
+		return r;
+	watch(ns);
+	(void)copy(ns);
+	timer_set(&ns->next, RECHECK_MS);
+	return 0;
+}
+
+void namespacefile_close(struct namespacefile *ns)
+{
+	if (!ns->loop)
+		return;
+	dirwatch_close(&ns->watch);
+	timer_close(&ns->next, ns->loop);
+	ns->loop = NULL;
+}
