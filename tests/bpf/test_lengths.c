@@ -183,10 +183,9 @@ static void jumbo_header_is_of_the_segments_of_short_packets(void **state)
 	const uint32_t wire = 3 * (14 + 40 + 8 + 20 + 500);
 	/* After GRO the kernel takes the sequence number's first byte for the length of
 	 * TCP's header: 60 bytes, and none for the jumbo header. */
-	const struct th_context context = {
-		.wire_len = wire + 2 * (60 - 8 - 20),
-		.gso_segs = 3,
-		.gso_size = 500};
+	const struct th_context context = {.wire_len = wire + 2 * (60 - 8 - 20),
+					   .gso_segs = 3,
+					   .gso_size = 500};
 	struct packet p;
 
 	(void)state;
