@@ -21,7 +21,6 @@ from neighbour import PINS, Neighbour, ifindex
 from rig import Rig
 from script import option, run_script
 
-RATES = "1M", "10M", "1G"
 PORT = 5300
 OFFERED = 4                     # times the rate
 GSO_SEGMENTS = 40
@@ -70,8 +69,9 @@ LOADS = {"1 stream": bulk(1), "16 streams": bulk(16), "small flows": small_flows
 def passed(rep, a):
     """All that reaches the pod came over its host side."""
     modes = [m for m in Natra.modes() if m.endswith("podside")]
-    cells = [(modes[0], rate, "free", load) for rate in RATES for load in LOADS]
-    cells += [(m, "10M", word, load) for m in modes for word in a.words.split(",")
+    cells = [(modes[0], rate, "free", load) for rate in a.rates.split(",")
+             for load in LOADS]
+    cells += [(m, "10M", word, load) for m in modes for word in filter(None, a.words.split(","))
               for load in ("16 streams", "small flows", "datagrams")]
     for mode, rate, word, load in dict.fromkeys(cells):
         rep.measure(f"{mode} {rate} {word}: {load}", account, rep, a, mode, rate, word, load)
@@ -172,6 +172,7 @@ def main(rep, a):
 
 if __name__ == "__main__":
     run_script(main, option("parts", nargs="*", choices=[[], *PARTS]),
+               option("--rates", default="1M,10M,1G"),
                option("--words", default="strict,off"),
                option("--seconds", type=float, default=1.2),
                option("--settle", type=float, default=2))

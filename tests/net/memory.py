@@ -158,7 +158,7 @@ def by_bpftool(rep, natra, count):
 def settled(kinds=KINDS):
     """Return the figures when two readings agree closely: freeing waits for RCU."""
     last = kernel_kib(kinds)
-    for _ in range(20):
+    for _ in range(10):
         time.sleep(0.3)
         now = kernel_kib(kinds)
         if all(abs(now[k] - last[k]) < 64 for k in now):
@@ -213,7 +213,8 @@ def main(rep, a):
         pods.run("ip", "link", "set", f"p{i}", "up")
     limits = ["--ingress-rate", "10M", "--egress-rate", "10M", *a.option]
     limits += ["--attach-mode", a.mode] if a.mode else []
-    by_allocators(rep, a.count, limits)
+    # Other processes take and give back memory meanwhile.
+    rep.measure("memory", by_allocators, rep, a.count, limits)
 
 
 if __name__ == "__main__":
