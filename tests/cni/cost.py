@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import plugin
 from plugin import ENV, Veth, call, has_tcx, pins, socket
@@ -241,8 +242,8 @@ def node(rep, natra, pods, mode):
     rep.most(f"{mode}: the last {some} of {len(pods)}, to the first {some}",
              statistics.median(times[-some:]) / statistics.median(times[:some]),
              1.5)
-    for pod in pods:
-        delete(natra, pod)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda pod: delete(natra, pod), pods))
     rep.equal(f"{mode}: left", pins(), [])
 
 

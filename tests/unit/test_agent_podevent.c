@@ -66,7 +66,31 @@ static void test_texts(void **state)
 	assert_string_equal(event.uid, "u1");
 	assert_string_equal(event.version, "42");
 	assert_null(event.annotations->child);
+	assert_true(podevent_has_names(&event));
 	podevent_free(&event);
+}
+
+/* Each of the three is a name, however short it is. */
+static void test_names(void **state)
+{
+	static const struct {
+		const char *namespace, *name, *uid;
+		bool has;
+	} rows[] = {
+		{"a", "b", "c", true},
+		{"", "b", "c", false},
+		{"a", "", "c", false},
+		{"a", "b", "", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct podevent event = {.namespace = rows[i].namespace,
+					       .name = rows[i].name,
+					       .uid = rows[i].uid};
+
+		assert_int_equal(podevent_has_names(&event), rows[i].has);
+	}
 }
 
 /* An event without its end names its pod if it goes so far. */
@@ -187,9 +211,9 @@ static void test_kept(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_types), cmocka_unit_test(test_texts),
-		cmocka_unit_test(test_torn),  cmocka_unit_test(test_relevant),
-		cmocka_unit_test(test_kept),
+		cmocka_unit_test(test_types),    cmocka_unit_test(test_texts),
+		cmocka_unit_test(test_names),    cmocka_unit_test(test_torn),
+		cmocka_unit_test(test_relevant), cmocka_unit_test(test_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
