@@ -16,7 +16,7 @@ from isolation import BPFFS
 PROG_QUERY = 16
 SETTLE_SECONDS = 5
 # BPF objects are freed after RCU grace periods, one after the other.
-FREE_SECONDS = 20
+FREE_SECONDS = 60
 
 
 def tcx_programs(ifindex):
