@@ -125,6 +125,9 @@ struct natra_open_opts {
 	 *  -ECANCELED and has changed nothing. NULL: see "Threads" in natra.h. */
 	natra_cancelled_fn cancelled_fn;
 	void *cancelled_arg;
+	/** natra_open fails with -ESTALE, and logs what, if natra of another ABI has
+	 *  attached something: its limits are not this library's to change or count. */
+	bool refuse_other_abi;
 };
 
 /** The interface to attach to. The strings are read during the call only. */
@@ -327,6 +330,8 @@ struct natra_info {
 	 *  natra_query or natra_foreach_attachment last found. */
 	uint32_t ingress_bypassed_percent;
 	uint32_t egress_bypassed_percent;
+	/** natra_upgrade keeps the maps; else it attaches anew, or says why it cannot. */
+	bool upgrade_is_in_place;
 };
 
 /** Packets and the bytes that they take on the wire. */
@@ -437,8 +442,8 @@ struct natra_flow {
 	/** Since the flow has been in the table, wire bytes. */
 	uint64_t bytes;
 	uint64_t packets;
-	/** Age of the flow's last packet. */
-	uint64_t idle_ns;
+	uint64_t idle_ns; /**< age of the flow's last packet */
+	uint64_t room[4]; /**< 0 */
 };
 
 /** The reason of an event. Each kind but NATRA_EVENT_HEAVY is reported once in about a
@@ -557,9 +562,9 @@ typedef int (*natra_class_stats_fn)(void *arg, const struct natra_class *class_,
 typedef int (*natra_group_fn)(void *arg, const struct natra_group_info *group);
 
 /**
- * @brief The callback of natra_foreach_stats. `info` is without `interface_gone` and
- *        `program_is_current`. `stats` is NULL if there are no counters: the
- *        attachment is `unshaped`, or of another ABI.
+ * @brief The callback of natra_foreach_stats. `info` is without `interface_gone`,
+ *        `program_is_current` and `upgrade_is_in_place`. `stats` is NULL if there are no
+ *        counters: the attachment is `unshaped`, or of another ABI.
  */
 typedef int (*natra_stats_fn)(void *arg, const struct natra_info *info,
 			      const struct natra_stats *stats);
@@ -568,9 +573,8 @@ typedef int (*natra_stats_fn)(void *arg, const struct natra_info *info,
 struct natra_features {
 	size_t sz;
 	char kernel[65];
-	/** True if the kernel has what natra needs; else `reason` names what it
-	 *  lacks. Each part is tried: the version says little about a
-	 *  distribution's kernel. */
+	/** The kernel has what natra needs, by trying it; else `reason` names what it
+	 *  lacks. */
 	bool kernel_ok;
 	bool bpf;   /**< programs can be loaded by this process */
 	bool bpffs; /**< a bpffs is mounted at the handle's path */

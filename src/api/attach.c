@@ -107,7 +107,7 @@ int natra_attach(struct natra *n, const struct natra_target *target,
 	if (!ret_info)
 		return finish(n, 0);
 	info_of(&gen, &info);
-	info.program_is_current = true;
+	info.program_is_current = info.upgrade_is_in_place = true;
 	return finish(n, struct_out(n, "ret_info", ret_info, &info, FIRST_INFO,
 				    sizeof(info)));
 }

@@ -7,7 +7,7 @@
 #include "state/pin.h"
 
 /* Fills in what the record of a generation says, or the prefix of a foreign one, which is
- * all but `interface_gone` and `program_is_current`. */
+ * all but `interface_gone` and what read_upgrade says. */
 void info_of(const struct pin_gen *gen, struct natra_info *ret_info);
 
 /* Fills in what passes the programs. */
@@ -17,9 +17,11 @@ void info_set_bypass(struct natra_info *info, const struct bypass *bypass);
 void read_bypass(struct natra *n, const struct pin_gen *gen,
 		 struct natra_info *info);
 
-/* Sets *ret_current to whether all programs of an attachment are this build's.
- * Those that do not exist any more are not current, nor are those of a foreign one. */
-int read_current(struct natra *n, const struct pin_gen *gen, bool *ret_current);
+/* Fills in whether all programs of an attachment are this build's, and whether they can be
+ * changed in place. Those that do not exist any more are not current, nor are those of a
+ * foreign one. */
+int read_upgrade(struct natra *n, const struct pin_gen *gen,
+		 struct natra_info *info);
 
 /* Returns a flow in the form of the API, without its counters. */
 struct natra_flow flow_of_tuple(const struct natra_tuple *tuple);

@@ -35,7 +35,7 @@ static int add_key(void *arg, const char *path)
 		return 0;
 	if (r == 0 || r == -ESTALE) {
 		info_of(&gen, &a.info);
-		r = read_current(all->n, &gen, &a.info.program_is_current);
+		r = read_upgrade(all->n, &gen, &a.info);
 	}
 	if (r == 0) {
 		const struct record_link *link = check_sought_link(&gen);

@@ -4,18 +4,24 @@
 #include <string.h>
 
 #include "api/structs.h"
+#include "state/pin.h"
+#include "state/pin_dir.h"
 #include "util/cleanup.h"
 
-int natra_open(struct natra **ret_n, const struct natra_open_opts *opts)
+static int refuse_foreign(void *arg, const char *path)
+{
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	struct natra *n = arg;
+	int r = pin_find_gen(n, path, &gen);
+
+	return r == -ENOENT ? 0 : r;
+}
+
+static int set_options(struct natra *n, const struct natra_open_opts *opts)
 {
 	struct natra_open_opts o = {0};
-	cleanup_free struct natra *n = NULL;
+	int r;
 
-	if (!ret_n)
-		return -EINVAL;
-	n = calloc(1, sizeof(*n));
-	if (!n)
-		return -ENOMEM;
 	if (opts && struct_in(n, "opts", &o, FIRST_OPTS, sizeof(o), opts) < 0)
 		return -EINVAL;
 	n->log_fn = o.log_fn;
@@ -28,8 +34,29 @@ int natra_open(struct natra **ret_n, const struct natra_open_opts *opts)
 		if (!n->bpffs)
 			return -ENOMEM;
 	}
-	*ret_n = TAKE_PTR(n);
-	return 0;
+	r = o.refuse_other_abi ? pin_dir_foreach_id(n, refuse_foreign, n) : 0;
+	/* The caller gets no handle that it could ask for the text. */
+	if (r < 0)
+		log_line(n, NATRA_LOG_ERROR, "%s", last_error(n));
+	return finish(n, r);
+}
+
+int natra_open(struct natra **ret_n, const struct natra_open_opts *opts)
+{
+	struct natra *n;
+	int r;
+
+	if (!ret_n)
+		return -EINVAL;
+	n = calloc(1, sizeof(*n));
+	if (!n)
+		return -ENOMEM;
+	r = set_options(n, opts);
+	if (r < 0)
+		natra_close(n);
+	else
+		*ret_n = n;
+	return r;
 }
 
 void natra_close(struct natra *n)

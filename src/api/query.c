@@ -88,7 +88,8 @@ void read_bypass(struct natra *n, const struct pin_gen *gen,
 	info_set_bypass(info, &bypass);
 }
 
-int read_current(struct natra *n, const struct pin_gen *gen, bool *ret_current)
+int read_upgrade(struct natra *n, const struct pin_gen *gen,
+		 struct natra_info *info)
 {
 	bool all = gen->kind == RECORD_OWN && !gen->record.unshaped;
 
@@ -102,7 +103,10 @@ int read_current(struct natra *n, const struct pin_gen *gen, bool *ret_current)
 		else if (r < 0)
 			return r;
 	}
-	*ret_current = all;
+	info->program_is_current = all;
+	info->upgrade_is_in_place = gen->kind == RECORD_OWN &&
+				    !gen->record.unshaped &&
+				    engine_serves(&gen->record);
 	return 0;
 }
 
@@ -124,7 +128,7 @@ int natra_query(struct natra *n, const char *id, struct natra_info *ret_info)
 	info.interface_gone = r == 0;
 	if (r == 1)
 		read_bypass(n, &gen, &info);
-	r = read_current(n, &gen, &info.program_is_current);
+	r = read_upgrade(n, &gen, &info);
 	if (r < 0)
 		return r;
 	return finish(n, struct_out(n, "ret_info", ret_info, &info, FIRST_INFO,

@@ -10,9 +10,9 @@
  * when members follow. A struct with room is never shorter than it is. */
 #define FIRST_END(type, member)                                                \
 	(offsetof(struct type, member) + sizeof(((struct type *)0)->member))
-#define FIRST_OPTS        FIRST_END(natra_open_opts, cancelled_arg)
+#define FIRST_OPTS        FIRST_END(natra_open_opts, refuse_other_abi)
 #define FIRST_TARGET      FIRST_END(natra_target, label)
-#define FIRST_INFO        FIRST_END(natra_info, egress_bypassed_percent)
+#define FIRST_INFO        FIRST_END(natra_info, upgrade_is_in_place)
 #define FIRST_STATS       FIRST_END(natra_stats, egress_connects)
 #define FIRST_EVENT       FIRST_END(natra_event, over_percent)
 #define FIRST_GROUP       FIRST_END(natra_group_info, egress_charged)

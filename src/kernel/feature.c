@@ -70,9 +70,18 @@ static int try_netns_cookie(void)
 
 int feature_is_there(enum feature feature)
 {
-	return feature == FEATURE_NETNS_COOKIE
-		       ? try_netns_cookie()
-		       : try_instruction(&tried[feature]);
+	/* What was found, and 1 more: a kernel does not change while a process runs, but the
+	 * process may get the right to ask. Threads may both ask, and find the same. */
+	static _Atomic signed char known[FEATURE_MAX];
+	int r = known[feature] - 1;
+
+	if (r < 0)
+		r = feature == FEATURE_NETNS_COOKIE
+			    ? try_netns_cookie()
+			    : try_instruction(&tried[feature]);
+	if (r >= 0)
+		known[feature] = (signed char)(r + 1);
+	return r;
 }
 
 int feature_require_all(struct natra *n)

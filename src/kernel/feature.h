@@ -21,7 +21,7 @@ enum feature {
 };
 
 /* Returns 1 if this kernel has the feature, 0 if it lacks it, or -errno,
- * without an error text, if it could not be tried. It takes 20 us. */
+ * without an error text, if it could not be tried. It takes 20 us, once in a process. */
 int feature_is_there(enum feature feature);
 
 /* Returns -EOPNOTSUPP if the kernel lacks a required feature, of which the error text

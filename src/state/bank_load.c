@@ -58,12 +58,23 @@ static bool shares_stripes(void)
 	return strtoul(last, NULL, 10) >= NATRA_STRIPES;
 }
 
+/* Looks once in a process: CPU ids that are possible do not change. */
+static bool knows_shared_stripes(void)
+{
+	static _Atomic signed char known; /* what was found, and 1 more */
+	signed char now = known;
+
+	if (!now)
+		known = now = (signed char)(shares_stripes() + 1);
+	return now - 1;
+}
+
 /* Fills in the constants of the program, which the verifier knows. */
 static void fixed_of(const struct program_options *options,
 		     struct natra_fixed *ret)
 {
 	*ret = (struct natra_fixed){
-		.stripes_shared = shares_stripes(),
+		.stripes_shared = knows_shared_stripes(),
 		.has_l2 = options->has_l2,
 		.holds = options->holds || options->kind == STUB_EDT,
 		.sets_tstamp = feature_is_there(FEATURE_SET_TSTAMP) != 0,

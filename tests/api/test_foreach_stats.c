@@ -115,6 +115,7 @@ static void is_info(const struct natra_info *info, const char *id)
 
 	expected.interface_gone = info->interface_gone;
 	expected.program_is_current = info->program_is_current;
+	expected.upgrade_is_in_place = info->upgrade_is_in_place;
 	assert_memory_equal(info, &expected, sizeof(expected));
 }
 

@@ -140,7 +140,8 @@ static void is_known_by_its_prefix(const char *why)
 
 	info = rig_query(n, ID);
 	assert_true(info.other_abi);
-	assert_false(info.program_is_current || info.interface_gone);
+	assert_false(info.program_is_current || info.interface_gone ||
+		     info.upgrade_is_in_place);
 	assert_int_equal(info.policy.ingress_rate_bits_per_sec, 10 * MBIT);
 	assert_int_equal(info.policy.egress_rate_bits_per_sec, 20 * MBIT);
 	assert_int_equal(info.policy.pace_limit_ns, 0);
@@ -180,6 +181,42 @@ static void foreign_abi(void **state)
 	become_foreign();
 	assert_int_equal(rig_query(n, ID).abi, FOREIGN_ABI);
 	is_known_by_its_prefix("ABI 99");
+	restore();
+}
+
+static char refused[256];
+
+static void note_error(void *arg, enum natra_log_level level, const char *line)
+{
+	(void)arg;
+	if (level == NATRA_LOG_ERROR)
+		(void)snprintf(refused, sizeof(refused), "%s", line);
+}
+
+static int open_own_abi_only(void)
+{
+	struct natra_open_opts opts = NATRA_INIT(opts);
+	struct natra *own = NULL;
+	int r;
+
+	opts.bpffs_path = BPFFS;
+	opts.log_fn = note_error;
+	opts.refuse_other_abi = true;
+	r = natra_open(&own, &opts);
+	assert_int_equal(own == NULL, r < 0);
+	natra_close(own);
+	return r;
+}
+
+/* A program that cannot change what is there learns it when it opens the library. */
+static void foreign_abi_is_told_at_once(void **state)
+{
+	(void)state;
+	assert_int_equal(open_own_abi_only(), 0);
+	become_foreign();
+	assert_int_equal(open_own_abi_only(), -ESTALE);
+	assert_non_null(strstr(refused, "'" ID "'"));
+	assert_non_null(strstr(refused, "ABI 99"));
 	restore();
 }
 
@@ -425,6 +462,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(foreign_abi),
 		CASE(foreign_abi_checked),
+		CASE(foreign_abi_is_told_at_once),
 		CASE(foreign_abi_replaced),
 		CASE(foreign_abi_detached),
 		CASE(foreign_abi_gone),

@@ -5,11 +5,14 @@
 #include "rig.h"
 
 #include <bpf/bpf.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <glob.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "state/record.h"
@@ -21,6 +24,25 @@
 static struct natra *n;
 static struct pod pods[PODS];
 static const char *const ids[PODS] = {"up-0", "up-1", "up-2"};
+
+static unsigned int loads;
+
+/* The library's calls of bpf(2) come here, and go on to the C library. */
+long syscall(long number, ...)
+{
+	long (*next)(long, ...) = NULL;
+	void *found = dlsym(RTLD_NEXT, "syscall");
+	long a[6];
+	va_list args;
+
+	memcpy(&next, &found, sizeof(next));
+	va_start(args, number);
+	for (int i = 0; i < 6; i++)
+		a[i] = va_arg(args, long);
+	va_end(args);
+	loads += number == SYS_bpf && a[0] == BPF_PROG_LOAD;
+	return next(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
 
 static int attach(int i)
 {
@@ -176,6 +198,7 @@ static void program_is_changed_in_place(void **state)
 	for (int i = 0; i < PODS; i++) {
 		before[i] = rig_query(n, ids[i]);
 		assert_false(before[i].program_is_current);
+		assert_true(before[i].upgrade_is_in_place);
 		pod_send(&pods[i], 20);
 		wait_for_packets(i, 20);
 		packets[i] = seen(i);
@@ -236,9 +259,10 @@ static void other_layout_is_replaced(void **state)
 	record.l2_legs = 0;
 	write_record(fd, &record);
 	(void)close(fd);
+	assert_false(rig_query(n, ids[0]).upgrade_is_in_place);
 	assert_int_equal(KEPT(natra_upgrade(n, ids[0])), 0);
 	after = rig_query(n, ids[0]);
-	assert_true(after.program_is_current);
+	assert_true(after.program_is_current && after.upgrade_is_in_place);
 	assert_int_not_equal(after.ingress_prog_id, before.ingress_prog_id);
 	assert_memory_equal(&after.policy, &before.policy,
 			    sizeof(after.policy));
@@ -281,6 +305,39 @@ static void limits_of_another_formula(void **state)
 			 burst_ns);
 	(void)close(configs);
 	(void)close(fd);
+}
+
+static int count_stats(void *arg, const struct natra_info *info,
+		       const struct natra_stats *stats)
+{
+	(void)info;
+	(void)stats;
+	++*(int *)arg;
+	return 0;
+}
+
+static int count_infos(void *arg, const struct natra_info *info)
+{
+	assert_true(info->upgrade_is_in_place);
+	++*(int *)arg;
+	return 0;
+}
+
+/* What the verifier knows is asked once in a process, and not for each attachment. */
+static void verifier_is_asked_once(void **state)
+{
+	struct natra *other = rig_open();
+	int found = 0;
+
+	(void)state;
+	assert_true(loads > 0);
+	loads = 0;
+	assert_int_equal(natra_foreach_attachment(other, count_infos, &found),
+			 0);
+	assert_int_equal(natra_foreach_stats(other, count_stats, &found), 0);
+	assert_int_equal(found, 2 * PODS);
+	assert_int_equal(loads, 0);
+	natra_close(other);
 }
 
 static void refusals(void **state)
@@ -421,6 +478,7 @@ int main(void)
 		CASE(newcomer_changes_it),
 		CASE(other_layout_is_replaced),
 		CASE(limits_of_another_formula),
+		CASE(verifier_is_asked_once),
 		CASE(refusals),
 		CASE(maps_of_another_layout),
 		CASE(engines_of_another_abi),

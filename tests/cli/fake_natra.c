@@ -112,6 +112,7 @@ static int fill(struct natra_info *info, const char *id)
 		.interface_gone = strcmp(id, "gone") == 0,
 		.pace_active = is_evil,
 		.program_is_current = !is_evil,
+		.upgrade_is_in_place = !getenv("FAKE_LAYOUT") && !is_newer,
 		.netns_inode = UINT64_MAX,
 		.abi = is_newer ? 99 : 1,
 		.other_abi = is_newer,

@@ -297,6 +297,22 @@ class Human(unittest.TestCase):
             b"upgrade evil", b"upgrade web"])
         self.assertEqual((r.returncode, r.stdout), (1, b""))
 
+    def test_what_an_upgrade_would_do(self):
+        r = run("upgrade", "--check")
+        self.assertEqual((r.returncode, r.stderr), (1, b""))
+        self.assertEqual([line.partition(":")[0] for line in r.stdout.decode().splitlines()],
+                         ["refused   shop/web-0", "in place  a\\x0ab\\xff\\xed\\xa0\\x80\\xc2\\x9b",
+                          "current   shop/web-0"])
+        self.assertIn("ABI 99", r.stdout.decode())
+        self.assertEqual(run("upgrade", "--check", "web", "evil").returncode, 0)
+        layout = {"FAKE_LAYOUT": "1"}
+        r = run("upgrade", "--check", "--json", "evil", "bare", env=layout)
+        self.assertEqual((r.returncode, [(a["id"], a["upgrade"]) for a in json.loads(r.stdout)]),
+                         (1, [("evil", "replaced"), ("bare", "refused")]))
+        self.assertEqual(run("upgrade", "--check", "evil", env=layout).returncode, 3)
+        # Nothing was upgraded.
+        self.assertEqual(r.stderr, b"")
+
     def test_program_of_another_build(self):
         self.assertIn("of another build (natractl upgrade)\n",
                       run("show", "evil").stdout.decode())

@@ -80,6 +80,9 @@ static int call_open(struct call *call)
 		r = call_read_bool(request, "keep_programs",
 				   &opts.keep_programs);
 	if (r == 0)
+		r = call_read_bool(request, "refuse_other_abi",
+				   &opts.refuse_other_abi);
+	if (r == 0)
 		r = call_read_bool(request, "log", &wants_log);
 	if (r < 0)
 		return r;
@@ -414,7 +417,9 @@ static const struct function {
 	int (*run)(struct call *call);
 	const char *members[6];
 } functions[] = {
-	{"open", call_open, {"bpffs_path", "keep_programs", "log"}},
+	{"open",
+	 call_open,
+	 {"bpffs_path", "keep_programs", "refuse_other_abi", "log"}},
 	{"attach", call_attach, {"target", "policy"}},
 	{"configure", call_configure, {"id", "policy"}},
 	{"upgrade", call_upgrade, {"id"}},

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "cli.h"
@@ -13,6 +14,72 @@ struct upgrade {
 	cJSON *json; /* an array of results */
 	int exit_code;
 };
+
+enum {
+	EXIT_REPLACED = 3, /* counters begin again, and nothing is refused */
+};
+
+/* What an upgrade would do with an attachment. */
+enum outcome { CURRENT, IN_PLACE, REPLACED, REFUSED };
+
+static const char *const outcomes[] = {"current", "in place", "replaced",
+				       "refused"};
+
+/* Writes why to ret_why, which has room for NATRA_NAME_MAX + 1 bytes. */
+static enum outcome foresee(const struct natra_info *info, char *ret_why)
+{
+	const char *why = "its programs are of this build";
+	enum outcome outcome = CURRENT;
+
+	if (info->other_abi) {
+		(void)snprintf(
+			ret_why, NATRA_NAME_MAX + 1,
+			"natra of ABI %u attached it: natra-agent, or natractl attach with its limits, replaces it",
+			info->abi);
+		return REFUSED;
+	}
+	if (info->interface_gone) {
+		outcome = REFUSED;
+		why = "its interface is gone (natractl gc)";
+	} else if (info->unshaped) {
+		outcome = REFUSED;
+		why = info->reason;
+	} else if (!info->upgrade_is_in_place) {
+		outcome = REPLACED;
+		why = "its maps are of another layout: counters begin again";
+	} else if (!info->program_is_current) {
+		outcome = IN_PLACE;
+		why = "counters and buckets stay";
+	}
+	(void)snprintf(ret_why, NATRA_NAME_MAX + 1, "%s", why);
+	return outcome;
+}
+
+static void check_one(struct upgrade *u, const struct natra_info *info)
+{
+	char why[NATRA_NAME_MAX + 1];
+	enum outcome outcome = foresee(info, why);
+
+	if (outcome == REFUSED)
+		u->exit_code = EXIT_FAILURE;
+	else if (outcome == REPLACED && !u->exit_code)
+		u->exit_code = EXIT_REPLACED;
+	if (wants_json(u->cli)) {
+		cJSON *o = cJSON_CreateObject();
+
+		json_add_text(o, "id", info->id);
+		json_add_text(o, "label", info->label);
+		json_add_text(o, "upgrade", outcomes[outcome]);
+		json_add_text(o, "why", why);
+		cJSON_AddItemToArray(u->json, o);
+		return;
+	}
+	printf("%-9s ", outcomes[outcome]);
+	print_text(stdout, info->label[0] ? info->label : info->id, 0);
+	printf(": ");
+	print_text(stdout, why, 0);
+	putchar('\n');
+}
 
 /* Adds the result for an attachment to the JSON output. error is NULL if it
  * went well. */
@@ -29,8 +96,15 @@ static void note(struct upgrade *u, const char *id, const char *error)
 
 static void upgrade_one(struct upgrade *u, const char *id)
 {
-	int r = natra_upgrade(u->cli->n, id);
+	struct natra_info info = NATRA_INIT(info);
+	bool checks = u->cli->opts.value[OPT_CHECK] != NULL;
+	int r = checks ? natra_query(u->cli->n, id, &info)
+		       : natra_upgrade(u->cli->n, id);
 
+	if (r == 0 && checks) {
+		check_one(u, &info);
+		return;
+	}
 	/* If all attachments are upgraded, one that was detached meanwhile is
 	 * no failure. */
 	if (r == -ENOENT && !u->cli->opts.arg)
@@ -41,7 +115,7 @@ static void upgrade_one(struct upgrade *u, const char *id)
 }
 
 /* Upgrades all attachments, except those without limits or without an
- * interface: these run no program of natra's. */
+ * interface: these run no program of natra's, and nothing is said of them. */
 static int upgrade_all(struct upgrade *u)
 {
 	struct info_list list;

@@ -365,6 +365,8 @@ cJSON *info_json(struct natra *n, const struct natra_info *info)
 	json_add_u64(o, "host_prog_id", info->host_prog_id);
 	cJSON_AddBoolToObject(o, "program_is_current",
 			      info->program_is_current);
+	cJSON_AddBoolToObject(o, "upgrade_is_in_place",
+			      info->upgrade_is_in_place);
 	json_add_u64(o, "ingress_bypassed_percent",
 		     info->ingress_bypassed_percent);
 	json_add_u64(o, "egress_bypassed_percent",

@@ -88,6 +88,8 @@ static const struct option table[OPT_MAX] = {
 			    "defaults and maximums of namespaces"},
 	[OPT_ON_ERROR] = {"--on-error", 0, "continue|fail",
 			  "what becomes of the container (continue)"},
+	[OPT_CHECK] = {"--check", 0, NULL,
+		       "say what an upgrade would do, and do nothing"},
 };
 
 const struct policy_field *opts_field(enum opt_id id)

@@ -54,6 +54,7 @@ enum opt_id {
 	OPT_AGENT,
 	OPT_ON_ERROR,
 	OPT_NAMESPACES,
+	OPT_CHECK,
 	OPT_MAX
 };
 

@@ -62,12 +62,14 @@ static int class_fn(void *arg, const struct natra_class *class_)
 
 // A Go program may hand on numbers, but no number as a pointer: so these take it.
 static int open_handle(struct natra **ret_n, const char *bpffs_path,
-		       bool keep_programs, bool wants_log, uintptr_t call)
+		       bool keep_programs, bool refuse_other_abi, bool wants_log,
+		       uintptr_t call)
 {
 	struct natra_open_opts opts = NATRA_INIT(opts);
 
 	opts.bpffs_path = bpffs_path;
 	opts.keep_programs = keep_programs;
+	opts.refuse_other_abi = refuse_other_abi;
 	opts.log_fn = wants_log ? log_fn : NULL;
 	opts.log_arg = (void *)call;
 	opts.cancelled_fn = cancelled_fn;
@@ -194,7 +196,7 @@ func (l *library) open(ctx context.Context, name string) (n *C.struct_natra, h c
 	defer m.free()
 	h = cgo.NewHandle(&call{ctx, l.options.Log})
 	r := C.open_handle(&n, m.given(l.options.BPFFSPath), C.bool(l.options.KeepPrograms),
-		l.options.Log != nil, C.uintptr_t(h))
+		C.bool(l.options.RefuseOtherABI), l.options.Log != nil, C.uintptr_t(h))
 	if r < 0 {
 		h.Delete()
 		return nil, 0, failed(ctx, name, syscall.Errno(-r), CodeNone, "", "")

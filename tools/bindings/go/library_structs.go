@@ -208,6 +208,7 @@ func infoAlone(c *C.struct_natra_info) Info {
 
 		IngressBypassedPercent: uint32(c.ingress_bypassed_percent),
 		EgressBypassedPercent:  uint32(c.egress_bypassed_percent),
+		UpgradeIsInPlace:       bool(c.upgrade_is_in_place),
 		subnets:          [2]uint{uint(c.policy.shaped_subnets_len), uint(c.policy.unshaped_subnets_len)},
 		classes:          uint(c.policy.classes_len),
 	}

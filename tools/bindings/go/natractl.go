@@ -48,7 +48,7 @@ type args map[string]any
 
 func (n *natractl) open() args {
 	open := args{"call": "open", "keep_programs": n.options.KeepPrograms,
-		"log": n.options.Log != nil}
+		"refuse_other_abi": n.options.RefuseOtherABI, "log": n.options.Log != nil}
 	if n.options.BPFFSPath != "" {
 		open["bpffs_path"] = n.options.BPFFSPath
 	}

@@ -19,6 +19,9 @@ type Options struct {
 	// KeepPrograms keeps the programs, which all attachments share, when the last
 	// attachment is removed: for a caller that will attach again.
 	KeepPrograms bool
+	// RefuseOtherABI lets calls fail with ESTALE if natra of another ABI has attached
+	// something, whose limits are not this library's to change or count.
+	RefuseOtherABI bool
 	// Log gets the lines of the library's log; nil: no log. It may be called from
 	// other goroutines while a call runs.
 	Log func(level Level, line string)
@@ -158,6 +161,9 @@ type Info struct {
 	// Percent of the bytes that natra's program did not see; 0: less than 5.
 	IngressBypassedPercent uint32 `json:"ingress_bypassed_percent"`
 	EgressBypassedPercent  uint32 `json:"egress_bypassed_percent"`
+	// UpgradeIsInPlace: [Handle.Upgrade] keeps the counters; else it attaches anew, or
+	// says why it cannot.
+	UpgradeIsInPlace bool `json:"upgrade_is_in_place"`
 
 	// subnets has the numbers of shaped and unshaped ones until they are read, and
 	// classes that of the classes.

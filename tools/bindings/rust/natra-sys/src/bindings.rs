@@ -52,6 +52,17 @@ extern "C" {
 extern "C" {
     pub fn natra_code_name(code: natra_code) -> *const ::std::os::raw::c_char;
 }
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct natra_leftovers {
+    pub sz: usize,
+    pub host_ifname: [::std::os::raw::c_char; 16usize],
+    pub tbf: bool,
+    pub ingress_redirect: bool,
+    pub ifb_ifname: [::std::os::raw::c_char; 16usize],
+    pub waiting_ms: u32,
+    pub htb: bool,
+}
 pub const NATRA_MODE_AUTO: natra_mode = 0;
 pub const NATRA_MODE_TCX_PODSIDE: natra_mode = 1;
 pub const NATRA_MODE_CLSACT_PODSIDE: natra_mode = 2;
@@ -106,6 +117,7 @@ pub struct natra_open_opts {
     pub keep_programs: bool,
     pub cancelled_fn: natra_cancelled_fn,
     pub cancelled_arg: *mut ::std::os::raw::c_void,
+    pub refuse_other_abi: bool,
 }
 impl Default for natra_open_opts {
     fn default() -> Self {
@@ -266,6 +278,7 @@ pub struct natra_info {
     pub other_abi: bool,
     pub ingress_bypassed_percent: u32,
     pub egress_bypassed_percent: u32,
+    pub upgrade_is_in_place: bool,
 }
 impl Default for natra_info {
     fn default() -> Self {
@@ -344,6 +357,7 @@ pub struct natra_flow {
     pub bytes: u64,
     pub packets: u64,
     pub idle_ns: u64,
+    pub room: [u64; 4usize],
 }
 pub const NATRA_EVENT_HEAVY: natra_event_reason = 0;
 pub const NATRA_EVENT_DROPPED_RATE: natra_event_reason = 1;
@@ -472,17 +486,6 @@ pub type natra_stats_fn = ::std::option::Option<
         stats: *const natra_stats,
     ) -> ::std::os::raw::c_int,
 >;
-#[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
-pub struct natra_leftovers {
-    pub sz: usize,
-    pub host_ifname: [::std::os::raw::c_char; 16usize],
-    pub tbf: bool,
-    pub ingress_redirect: bool,
-    pub ifb_ifname: [::std::os::raw::c_char; 16usize],
-    pub waiting_ms: u32,
-    pub htb: bool,
-}
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]
 pub struct natra_features {

@@ -77,6 +77,7 @@ type Log = Box<dyn FnMut(LogLevel, &str) + Send>;
 pub struct Options {
     bpffs_path: Option<String>,
     keep_programs: bool,
+    refuse_other_abi: bool,
     log: Option<Log>,
 }
 
@@ -95,6 +96,12 @@ impl Options {
     /// Keep the programs that attachments share when the last one is removed.
     pub fn keep_programs(mut self, keep: bool) -> Options {
         self.keep_programs = keep;
+        self
+    }
+
+    /// Opening fails with `ESTALE`, and logs what, if natra of another ABI has attached something.
+    pub fn refuse_other_abi(mut self, refuse: bool) -> Options {
+        self.refuse_other_abi = refuse;
         self
     }
 
@@ -121,6 +128,7 @@ impl Options {
                 .as_mut()
                 .map_or(ptr::null_mut(), |l| &mut **l as *mut Log as *mut c_void),
             keep_programs: self.keep_programs,
+            refuse_other_abi: self.refuse_other_abi,
             ..Default::default()
         };
         let mut handle = ptr::null_mut();

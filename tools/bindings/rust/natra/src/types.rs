@@ -496,6 +496,8 @@ pub struct Info {
     /// Percent of the bytes that natra's program did not see; 0: less than 5.
     pub ingress_bypassed_percent: u32,
     pub egress_bypassed_percent: u32,
+    /// An upgrade keeps the counters; else it attaches anew, or says why it cannot.
+    pub upgrade_is_in_place: bool,
 }
 
 impl Info {
@@ -528,6 +530,7 @@ impl Info {
             other_abi: c.other_abi,
             ingress_bypassed_percent: c.ingress_bypassed_percent,
             egress_bypassed_percent: c.egress_bypassed_percent,
+            upgrade_is_in_place: c.upgrade_is_in_place,
         }
     }
 }
