@@ -201,7 +201,7 @@ class Example(Case):
         """The README's part of a program; tests/check/test_readme.py runs it."""
         [code] = re.findall(r"^```c\n(.*?)^```$",
                             (SOURCE / "README.md").read_text(), re.M | re.S)
-        text = (f"#include <natra/natra.h>\nint main(void)\n{{\n{code}"
+        text = (f"#include <natra/natra.h>\n#include <stdio.h>\nint main(void)\n{{\n{code}"
                 "return 0;\n}\n")
         for compiler, options in compilers():
             with self.subTest(compiler):

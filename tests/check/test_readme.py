@@ -29,6 +29,7 @@ CAPTURE = "tests/cni/captures/ctrd1.6-ADD.json"
 PREFIX = "kubernetes.io/"
 SUFFIX = "-bandwidth"
 PROGRAM = """#include <natra/natra.h>
+#include <stdio.h>
 
 static int limit(void)
 {

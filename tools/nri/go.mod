@@ -1,11 +1,11 @@
-module natra.io/go/nri
+module github.com/OWNER/natra/tools/nri
 
 go 1.24.0
 
 require (
 	github.com/containerd/nri v0.12.5
 	golang.org/x/sys v0.39.0
-	natra.io/go/natra v0.1.0
+	github.com/OWNER/natra/tools/bindings/go v0.1.0
 )
 
 require (
@@ -20,4 +20,4 @@ require (
 	google.golang.org/protobuf v1.34.1 // indirect
 )
 
-replace natra.io/go/natra => ../bindings/go
+replace github.com/OWNER/natra/tools/bindings/go => ../bindings/go

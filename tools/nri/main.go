@@ -16,7 +16,7 @@ import (
 
 	"github.com/containerd/nri/pkg/stub"
 
-	"natra.io/go/natra"
+	natra "github.com/OWNER/natra/tools/bindings/go"
 )
 
 // How long to wait before the runtime is called again after it has gone.

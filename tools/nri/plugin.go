@@ -16,7 +16,7 @@ import (
 
 	"github.com/containerd/nri/pkg/api"
 
-	"natra.io/go/natra"
+	natra "github.com/OWNER/natra/tools/bindings/go"
 )
 
 const (

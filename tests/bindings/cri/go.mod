@@ -1,4 +1,4 @@
-module natra.io/go/tests/cri
+module github.com/OWNER/natra/tests/bindings/cri
 
 go 1.24.0
 

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"natra.io/go/natra"
+	natra "github.com/OWNER/natra/tools/bindings/go"
 )
 
 func TestClassesComeBack(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"natra.io/go/natra"
+	natra "github.com/OWNER/natra/tools/bindings/go"
 )
 
 // cpu returns the CPU time of this process and of those that it has waited for.

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"natra.io/go/natra"
+	natra "github.com/OWNER/natra/tools/bindings/go"
 )
 
 // TestMain makes the pod of the examples. Without a kernel to change there are none.

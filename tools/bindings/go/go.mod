@@ -1,3 +1,3 @@
-module natra.io/go/natra
+module github.com/OWNER/natra/tools/bindings/go
 
 go 1.23

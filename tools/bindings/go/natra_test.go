@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"natra.io/go/natra"
+	natra "github.com/OWNER/natra/tools/bindings/go"
 )
 
 var background = context.Background()

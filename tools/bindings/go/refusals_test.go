@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"natra.io/go/natra"
+	natra "github.com/OWNER/natra/tools/bindings/go"
 )
 
 const live = "refusals-live"

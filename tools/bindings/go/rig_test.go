@@ -13,7 +13,7 @@ import (
 	"sync"
 	"testing"
 
-	"natra.io/go/natra"
+	natra "github.com/OWNER/natra/tools/bindings/go"
 )
 
 // tests/bindings/go.py runs the tests in namespaces of their own, and says so by this.

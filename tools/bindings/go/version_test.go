@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"natra.io/go/natra"
+	natra "github.com/OWNER/natra/tools/bindings/go"
 )
 
 func TestOtherNatractl(t *testing.T) {

@@ -1,4 +1,4 @@
-module natra.io/go/examples/cni-ptp
+module github.com/OWNER/natra/tools/examples/cni-ptp
 
 go 1.24.2
 
@@ -6,7 +6,7 @@ require (
 	github.com/containernetworking/cni v1.3.0
 	github.com/containernetworking/plugins v1.9.1
 	github.com/vishvananda/netlink v1.3.1
-	natra.io/go/natra v0.1.0
+	github.com/OWNER/natra/tools/bindings/go v0.1.0
 )
 
 require (
@@ -18,4 +18,4 @@ require (
 	sigs.k8s.io/knftables v0.0.18 // indirect
 )
 
-replace natra.io/go/natra => ../../bindings/go
+replace github.com/OWNER/natra/tools/bindings/go => ../../bindings/go

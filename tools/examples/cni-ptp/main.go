@@ -26,7 +26,7 @@ import (
 	"github.com/containernetworking/plugins/pkg/ns"
 	"github.com/vishvananda/netlink"
 
-	"natra.io/go/natra"
+	natra "github.com/OWNER/natra/tools/bindings/go"
 )
 
 type conf struct {
