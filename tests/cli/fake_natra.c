@@ -112,7 +112,7 @@ static int fill(struct natra_info *info, const char *id)
 		.interface_gone = strcmp(id, "gone") == 0,
 		.pace_active = is_evil,
 		.program_is_current = !is_evil,
-		.upgrade_is_in_place = !getenv("FAKE_LAYOUT") && !is_newer,
+		.upgrade_is_in_place = !getenv("FAKE_LAYOUT"),
 		.netns_inode = UINT64_MAX,
 		.abi = is_newer ? 99 : 1,
 		.other_abi = is_newer,
@@ -257,13 +257,10 @@ int natra_remove_leftovers(struct natra *n, const struct natra_target *target)
 int natra_foreach_subnet(struct natra *n, const char *id, natra_subnet_fn fn,
 			 void *arg)
 {
-	int r;
-
 	(void)n;
 	if (strcmp(id, "evil") != 0)
 		return -ENOENT;
-	r = fn(arg, "10.0.0.0/8");
-	return r ? r : fn(arg, "2001:db8::/32");
+	return fn(arg, "10.0.0.0/8") || fn(arg, "2001:db8::/32");
 }
 
 int natra_foreach_class(struct natra *n, const char *id, natra_class_fn fn,

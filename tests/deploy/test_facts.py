@@ -56,6 +56,26 @@ class Facts(unittest.TestCase):
                          sorted(re.findall(r"^(\w+):", read(
                              f"{DEPLOY}/chart/platforms.yaml"), re.M)))
 
+    def test_runbook(self):
+        """Each alert's link leads to its entry of the runbook, and each entry is of an alert."""
+        rules = read(f"{DEPLOY}/monitoring/rules.yaml")
+        entries = re.findall(r"^## (\w+)$", read(f"{DEPLOY}/monitoring/RUNBOOK.md"), re.M)
+        links = re.findall(r"alert: (\w+)\n(?:(?!.*alert: ).*\n)*?.*runbook_url: \S*/tools/deploy/"
+                           r"monitoring/RUNBOOK.md#(\w+)$", rules, re.M)
+        self.assertEqual(links, [(name, name.lower()) for name in
+                                 re.findall(r"alert: (\w+)", rules)])
+        self.assertEqual(sorted(entries), sorted(name for name, _ in links))
+
+    def test_repository(self):
+        """All pages and the chart name the repository that the Go module's path names."""
+        path = subprocess.run([f"{SOURCE}/tools/repository"], text=True,
+                              stdout=subprocess.PIPE, timeout=20).stdout.strip()
+        for file in ("chart/Chart.yaml", "chart/README.md", "README.md",
+                     "monitoring/rules.yaml"):
+            found = set(re.findall(r"github(?:usercontent)?\.com/([\w-]+/natra)\b",
+                                   read(f"{DEPLOY}/{file}")))
+            self.assertEqual(found, {path.removeprefix("github.com/")}, file)
+
     def test_checklist(self):
         """Each test that the checklist names is there."""
         page = read(f"{DEPLOY}/CHECKLIST.md")

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The chart makes objects that Kubernetes' schemas allow and that are what a cluster
 expects of an installer, and the manifests are what it makes. Needs no root."""
+import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -39,9 +41,9 @@ def objects(text):
             for o in yaml.safe_load_all(text) if o}
 
 
-def helm(*settings, code=0, namespace="kube-system"):
+def helm(*settings, code=0, namespace="kube-system", tests=False):
     return run(cache.HELM, "template", "natra", f"{cache.DEPLOY}/chart", "--namespace",
-               namespace, *[x for s in settings for x in ("--set", s)], code=code)
+               namespace, "--kube-version", "1.34.0", *(() if tests else ("--skip-tests",)), *[x for s in settings for x in ("--set", s)], code=code)
 
 
 def pod_spec(text):
@@ -165,6 +167,41 @@ class Valid(unittest.TestCase):
             "uninstall", "--platform=default", "--net-dir=/srv/net", "--root=/host"])
         self.assertNotIn(("ServiceAccount", "x"), objects(helm(
             "serviceAccount.create=false", "serviceAccount.name=x")))
+
+    def test_lint(self):
+        """A chart as it is published, without the link to the files of monitoring."""
+        with tempfile.TemporaryDirectory() as work:
+            shutil.copytree(f"{cache.DEPLOY}/chart", f"{work}/natra")
+            p = subprocess.run([cache.HELM, "lint", "--strict", "--kube-version", "1.34.0",
+                                f"{work}/natra"], text=True, capture_output=True, timeout=60)
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        self.assertNotRegex(p.stdout, "WARN|INFO|ERROR")
+
+    def test_the_test(self):
+        """`helm test` sees what the agent sees, and goes where the agent may go."""
+        made = objects(helm("platform=k3s", "conf.fastPass=strict", tests=True))
+        test = made["Pod", "natra-test-doctor"]
+        agent = made["DaemonSet", "natra-agent"]["spec"]["template"]["spec"]
+        self.assertEqual(test["metadata"]["annotations"]["helm.sh/hook"], "test")
+        for key in ("volumes", "securityContext", "tolerations", "hostPID"):
+            self.assertEqual(test["spec"][key], agent[key])
+        [doctor], [agent] = test["spec"]["containers"], agent["containers"]
+        for key in ("image", "volumeMounts", "securityContext"):
+            self.assertEqual(doctor[key], agent[key])
+        self.assertIn("--platform=k3s", doctor["args"])
+        self.assertNotIn(("Pod", "natra-test-doctor"), objects(helm("uninstall=true", tests=True)))
+
+    def test_monitoring(self):
+        made = objects(helm(*VARIANTS["monitoring"], "monitoring.labels.release=kps",
+                            "monitoring.dashboard=true"))
+        for kind in ("PodMonitor", "PrometheusRule"):
+            self.assertEqual(made[kind, "natra"]["metadata"]["labels"],
+                             {"app.kubernetes.io/name": "natra", "release": "kps"})
+        self.assertEqual(made["PodMonitor", "natra"]["spec"]["selector"]["matchLabels"],
+                         {"app.kubernetes.io/name": "natra"})
+        board = made["ConfigMap", "natra-dashboard"]
+        self.assertEqual(board["metadata"]["labels"]["grafana_dashboard"], "1")
+        self.assertEqual(json.loads(board["data"]["natra.json"])["uid"], "natra")
 
     def test_quota(self):
         """GKE admits critical pods outside of kube-system only with a quota."""

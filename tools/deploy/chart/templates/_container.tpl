@@ -91,3 +91,41 @@ volumeMounts:
     readOnly: true
   {{- end }}
 {{- end -}}
+
+{{- define "natra.volumes" -}}
+{{- $directories := include "natra.directories" . | fromYaml -}}
+- name: net-dir
+  hostPath:
+    path: {{ $directories.netDir }}
+    type: Directory
+- name: bin-dir
+  hostPath:
+    path: {{ $directories.binDir }}
+    type: Directory
+- name: root
+  hostPath:
+    path: /
+    type: Directory
+- name: run
+  hostPath:
+    path: /run
+    type: Directory
+- name: bpf
+  hostPath:
+    path: /sys/fs/bpf
+    type: Directory
+- name: state
+  hostPath:
+    path: /var/lib/natra
+    type: DirectoryOrCreate
+{{- if .Values.namespaces }}
+- name: namespaces
+  configMap:
+    name: natra-namespaces
+{{- end }}
+{{- if .Values.groups }}
+- name: groups
+  configMap:
+    name: natra-groups
+{{- end }}
+{{- end -}}
