@@ -29,6 +29,7 @@ RATE = 10_000_000
 OFFERED = 20 * RATE
 BURST_BITS = 80_000
 WINDOW_S = 0.5
+SHORT_S = 0.01                  # in which a moment without any limit would show
 # What both have to say of an attachment.
 KNOWN = ("id", "label", "network", "ifname", "ifindex", "netns_inode", "mode", "reason",
          "ingress_prog_id", "egress_prog_id", "abi", "unshaped", "interface_gone",
@@ -130,6 +131,8 @@ def replaced(rep, pod, mode, who, stream):
         rep.equal("    fewest programs on a hook", hooks.fewest, 1)
     rep.equal("    programs now", programs(pod), [1, 1])
     rep.equal("    its ABI", [x["abi"] for x in who.list()], [who.abi])
+    rep.most("    most in any 10 ms, of the cap", stream.most(since, SHORT_S) / RATE,
+             2 * BURST_BITS / SHORT_S / RATE + 2)
     # Each of the two has a burst. A gap of 10 ms would let 2 Mbit pass.
     most = stream.most(since, WINDOW_S)
     rep.most("    most in any 0.5 s", most / 1e6,
@@ -139,6 +142,12 @@ def replaced(rep, pod, mode, who, stream):
 
 def there_and_back(rep, pod, mode, first, second):
     print(f"{mode}: {first.name}, {second.name} and back:")
+    free, since = Stream(pod, OFFERED), time.monotonic()
+    time.sleep(0.3)
+    free.end()
+    # It must show what is bounded below.
+    rep.least("  without natra: most in any 10 ms, of the cap",
+              free.most(since, SHORT_S) / RATE, 0.75 * OFFERED / RATE)
     a = first.add(pod, mode)
     rep.check(f"  {first.name} attaches", str(a)[:60], "success", not a.code)
     is_known(rep, second, first)
