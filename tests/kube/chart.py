@@ -7,6 +7,7 @@ After each step the agent's pod is made of the DaemonSet that the API server has
 import json
 import os
 import sys
+import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../deploy")
 import kube
@@ -15,7 +16,7 @@ from api import Refused
 from cache import HELM, need
 from commands import sh
 from install import KEPT, exit_codes, file_hash, own_files
-from node import BIN_DIR, WORK, wait, write, write_network
+from node import BIN_DIR, NAME, WORK, wait, write, write_network
 from pods import rates
 
 SPACE = "kube-system"
@@ -82,6 +83,21 @@ def installed(cluster, helm, agent):
     report.true("an edit takes effect, with the chart's role", True)
 
 
+def tested(cluster, helm):
+    """Let `helm test` run its pod, for which this stands in for the scheduler."""
+    name, said = "natra-test-doctor", []
+    test = threading.Thread(target=lambda: said.append(helm("test", "natra", "--logs")),
+                            daemon=True)
+    test.start()
+    wait(lambda: cluster.pods.pod(name, SPACE), "helm makes no pod", 30)
+    cluster.api.create(f"/api/v1/namespaces/{SPACE}/pods/{name}/binding", {
+        "apiVersion": "v1", "kind": "Binding", "metadata": {"name": name},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": NAME}})
+    test.join(60)
+    cluster.report.check("helm test", " ".join(said)[-200:], "sound", any(
+        "Phase:          Succeeded" in text and "sound" in text for text in said))
+
+
 def upgraded(cluster, helm, agent):
     report = cluster.report
     helm("upgrade", "natra", f"{DEPLOY}/chart", "--reuse-values", "--set",
@@ -125,6 +141,7 @@ def main(cluster, _):
     cluster.report.shown("helm", helm("version", "--short").strip())
     cluster.node.load_image(cluster.arguments.image)
     installed(cluster, helm, agent)
+    tested(cluster, helm)
     upgraded(cluster, helm, agent)
     removed(cluster, helm, agent)
 

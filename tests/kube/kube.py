@@ -73,11 +73,13 @@ def end(cluster):
         print(f"     {line[:150]}")
 
 
-def run_script(main, *options):
+def run_script(main, *options, prepare=None):
     """Call main(cluster, arguments) on a node that has not been started."""
-    def prepare(arguments):
+    def prepare_all(arguments):
         arguments.bin = binaries()
         arguments.image = arguments.image or build_image()
+        if prepare:
+            prepare(arguments)
 
     def with_node(report, arguments):
         begin = time.monotonic()
@@ -95,5 +97,5 @@ def run_script(main, *options):
             report.true("the test came to its end", False)
         report.shown("seconds in all", f"{time.monotonic() - begin:.0f}")
 
-    script.run_script(with_node, RUNTIME, IMAGE, *options, prepare=prepare,
+    script.run_script(with_node, RUNTIME, IMAGE, *options, prepare=prepare_all,
                       isolate=isolate_node)

@@ -38,16 +38,16 @@ class Traffic:
 
 
 class Recorder:
-    """Reads what the streams have received, ten times a second."""
+    """Reads what the streams have received, ten times a second by default."""
 
-    def __init__(self, traffic):
-        self.traffic, self.rows = traffic, []
+    def __init__(self, traffic, interval=0.1):
+        self.traffic, self.rows, self.interval = traffic, [], interval
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def _run(self):
-        while not self._end.wait(0.1):
+        while not self._end.wait(self.interval):
             self.rows.append(self.traffic.read())
 
     def stop(self):
@@ -74,9 +74,9 @@ class Recorder:
             worst = max(worst, now - since)
         return worst
 
-    def most(self, begin, seconds, cap):
-        """Return the most that any stream got in a span from `begin` on, in parts of
-        what cap(stream) returns."""
+    def most(self, begin, seconds, cap, among=None):
+        """Return the most that any stream, or any of these, got in a span from `begin` on, in
+        parts of what cap(stream) returns."""
         worst, at = 0, 0
         for i, (now, counts) in enumerate(self.rows):
             while now - self.rows[at + 1][0] >= seconds and at + 1 < i:
@@ -84,5 +84,5 @@ class Recorder:
             then, old = self.rows[at]
             if then >= begin and now - then >= seconds:
                 worst = max(worst, *((counts[k] - old[k]) * 8 / (now - then) / cap(k)
-                                     for k in counts))
+                                     for k in among or counts))
         return worst

@@ -24,6 +24,10 @@ NAME = f"natra-{VERSION}"
 HEADING = f"## {VERSION} (2026-01-01)"
 TOOLS = ("buildah", "rpmbuild", "aarch64-linux-gnu-strip", "qemu-aarch64-static")
 PROGRAMS = ("natra", "natra-agent", "natractl")
+PLATFORMS = re.findall(r"^(\w+):", (SOURCE / "tools/deploy/chart/platforms.yaml").read_text(),
+                       re.M)
+# These are about SHA256SUMS, and not in it.
+SEAL = ("SHA256SUMS", "SHA256SUMS.sig", "natra-release.pub")
 PACKAGES = ("libnatra-dev", "libnatra0", "natra-agent", "natra-cni", "natractl")
 GIT = ("git", "-c", "safe.directory=*", "-c", "user.name=test",
        "-c", "user.email=test@natra.example", "-c", "commit.gpgsign=false")
@@ -115,6 +119,11 @@ class Refuses(Copy):
         self.addCleanup(path.unlink)
         self.refused("not committed, such as '?? src/new.c'", VERSION)
 
+    def test_no_key(self):
+        os.environ["NATRA_RELEASE_KEY"] = f"{self.root}/LICENSE"
+        self.addCleanup(os.environ.pop, "NATRA_RELEASE_KEY")
+        self.refused(f"NATRA_RELEASE_KEY: '{self.root}/LICENSE' is no Ed25519 key", VERSION)
+
     def test_directory_exists(self):
         self.refused(f"directory '{self.tmp}' exists", VERSION)
 
@@ -130,8 +139,12 @@ class Twice(Copy):
                     f"no {tool} (tools/install-deps build static arm64 image release)")
         super().setUpClass()
         cls.out = [cls.tmp / "first", cls.tmp / "another/second"]
+        # The project's key is the secret RELEASE_KEY of release.yml; this one is the test's.
+        key = cls.tmp / "key.pem"
+        must("openssl", "genpkey", "-algorithm", "ed25519", "-out", key)
         for out in cls.out:
-            must(cls.root / "tools/release", VERSION, out, seconds=3000)
+            must(cls.root / "tools/release", VERSION, out, seconds=3000,
+                 env=dict(os.environ, NATRA_RELEASE_KEY=key))
 
     def test_same(self):
         first, second = ({p.name: hashlib.sha256(p.read_bytes()).hexdigest()
@@ -140,7 +153,10 @@ class Twice(Copy):
 
     def test_files(self):
         wanted = {f"{NAME}.tar.gz", f"{NAME}.oci.tar", f"{NAME}-manifests.tar.gz",
-                  "NOTES.md", "SHA256SUMS"}
+                  f"natra-chart-{VERSION}.tgz", f"kubectl-natra-{VERSION}.tar.gz",
+                  "natra-krew.yaml", "natra-dashboard.json", "natra-rules.yaml",
+                  "provenance.json", "NOTES.md", *SEAL,
+                  *(f"install-{p}.yaml" for p in PLATFORMS)}
         found = {p.name for p in self.out[0].iterdir()}
         for arch, rpm in (("amd64", "x86_64"), ("arm64", "aarch64")):
             wanted |= {f"{NAME}-linux-{arch}.tar.gz", f"{NAME}-linux-{arch}.spdx.json"}
@@ -150,7 +166,37 @@ class Twice(Copy):
         packages = {n for n in found if n.endswith((".deb", ".rpm"))}
         self.assertEqual(found - packages, wanted)
         said = must("sha256sum", "--strict", "-c", "SHA256SUMS", cwd=self.out[0])
-        self.assertEqual(said.count(": OK\n"), len(found) - 1)
+        self.assertEqual(said.count(": OK\n"), len(found) - len(SEAL))
+
+    def test_seal(self):
+        """What a user can verify without a network, and what a changed byte does to it."""
+        verify = ("openssl", "pkeyutl", "-verify", "-pubin", "-inkey", "natra-release.pub",
+                  "-rawin", "-sigfile", "SHA256SUMS.sig", "-in")
+        must(*verify, "SHA256SUMS", cwd=self.out[0])
+        changed = self.tmp / "changed"
+        changed.write_text((self.out[0] / "SHA256SUMS").read_text().replace("natra", "natrb", 1))
+        self.assertNotEqual(run(*verify, changed, cwd=self.out[0]).returncode, 0)
+        made = json.loads((self.out[0] / "provenance.json").read_text())
+        self.assertEqual({s["name"]: s["digest"]["sha256"] for s in made["subject"]},
+                         {p.name: hashlib.sha256(p.read_bytes()).hexdigest()
+                          for p in self.out[0].iterdir()
+                          if p.name not in {"provenance.json", *SEAL}})
+        [source] = made["predicate"]["buildDefinition"]["resolvedDependencies"]
+        self.assertEqual(source["digest"]["gitCommit"],
+                         must(*GIT, "-C", self.root, "rev-parse", "HEAD").strip())
+
+    def test_chart(self):
+        """The chart and the manifests name the image that is there, by its digest."""
+        with tarfile.open(self.out[0] / f"{NAME}.oci.tar") as tar:
+            [index] = json.load(tar.extractfile("index.json"))["manifests"]
+        with tarfile.open(self.out[0] / f"natra-chart-{VERSION}.tgz") as tar:
+            values = tar.extractfile("natra/values.yaml").read().decode()
+            self.assertIn("natra/monitoring/rules.yaml", tar.getnames())
+        self.assertIn(f"  digest: {index['digest']}\n", values)
+        for platform in PLATFORMS:
+            text = (self.out[0] / f"install-{platform}.yaml").read_text()
+            self.assertEqual(set(re.findall(r"image: (\S+)", text)),
+                             {f"ghcr.io/owner/natra@{index['digest']}"})
 
     def test_source(self):
         with tarfile.open(self.out[0] / f"{NAME}.tar.gz") as tar:
