@@ -19,7 +19,7 @@ yaml = cache.import_yaml()
 with open(f"{cache.DEPLOY}/chart/platforms.yaml") as f:
     PLATFORMS = sorted(yaml.safe_load(f))
 # The variants of the manifests, and the values that they stand for.
-VARIANTS = {"install": (), "no-live": ("live=false",), "uninstall": ("uninstall=true",),
+VARIANTS = {"install": (), "no-live": ("live=false",), "no-page": ("page=false",), "uninstall": ("uninstall=true",),
             "groups": ("groups.node.egressRate=10G",),
             "namespaces": ("namespaces.tenant-*.max.egressRate=100M",
                            "namespaces.tenant-*.fastPass=strict"),

@@ -5,17 +5,36 @@
  * begins with a byte from which the sizes of the parts follow.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 
 /* For its functions that are called when a socket is ready. */
 #include "../../tools/agent/http.c"
 #include "fake_loop.h"
 #include "fuzz.h"
+#include "../../tools/agent/page_request.h"
 
 #define ANSWER_MAX 8192
 
 static bool
 	is_known; /* whether the answer to the request that waits is known */
+
+/* A host that is this machine has no letter that another one needs, and a path with a key is
+ * the only one with that key. */
+static void read_for_page(const struct http_request *request)
+{
+	char path[32];
+	uint64_t key;
+
+	if (page_is_local(request->host))
+		require(strspn(request->host,
+			       "localhstLOCALHST127.0[:]3456789") ==
+			strlen(request->host));
+	if (page_path_of(request->path, &key) == PAGE_POD) {
+		(void)snprintf(path, sizeof(path), "/pods/%016" PRIx64, key);
+		require(strcmp(path, request->path) == 0);
+	}
+}
 
 static int answer_fuzzed(void *arg, const struct http_request *request,
 			 struct http_body *body)
@@ -23,10 +42,13 @@ static int answer_fuzzed(void *arg, const struct http_request *request,
 	(void)arg;
 	require(request->path[0] == '/' && !strpbrk(request->path, "?# \n"));
 	require(!request->accept || !strpbrk(request->accept, "\r\n"));
+	require(!request->host || !strpbrk(request->host, "\r\n"));
+	read_for_page(request);
 	if (request->path[1] == 'l' && !is_known)
 		return HTTP_LATER;
-	fprintf(body->out, "%s %s", request->path,
-		request->accept ? request->accept : "");
+	fprintf(body->out, "%s %s %s", request->path,
+		request->accept ? request->accept : "",
+		request->host ? request->host : "");
 	return request->path[1] == 'n' ? 404 : 200;
 }
 

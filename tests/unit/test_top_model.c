@@ -72,10 +72,10 @@ static const char *view(void)
 static void rates_are_those_of_the_interval(void **state)
 {
 	(void)state;
-	readings[1].bytes = (struct top_counts){1000, 100, 10, 5};
+	readings[1].bytes = (struct traffic){1000, 100, 10, 5};
 	update(4, 5 * SECOND);
 	assert_int_equal(row("pod-1")->rate.passed, 0);
-	readings[1].bytes = (struct top_counts){2001000, 500100, 20, 1000005};
+	readings[1].bytes = (struct traffic){2001000, 500100, 20, 1000005};
 	update(4, 7 * SECOND);
 	assert_int_equal(row("pod-1")->rate.passed, 8000000);
 	assert_int_equal(row("pod-1")->rate.held, 2000000);
@@ -88,10 +88,10 @@ static void rates_are_those_of_the_interval(void **state)
 static void attachment_made_anew_counts_as_a_whole(void **state)
 {
 	(void)state;
-	readings[0].bytes = (struct top_counts){5000, 0, 0, 100};
+	readings[0].bytes = (struct traffic){5000, 0, 0, 100};
 	update(4, SECOND);
 	/* One counter is larger than before, but all began again. */
-	readings[0].bytes = (struct top_counts){1000, 0, 0, 300};
+	readings[0].bytes = (struct traffic){1000, 0, 0, 300};
 	update(4, 2 * SECOND);
 	assert_int_equal(row("pod-0")->rate.passed, 8000);
 	assert_int_equal(row("pod-0")->rate.dropped, 2400);
@@ -135,9 +135,9 @@ static void directions_are_two_rows(void **state)
 	readings[2].of = readings[1].of;
 	readings[2].of.kind = TOP_CLASS;
 	snprintf(readings[2].of.part, sizeof(readings[2].of.part), "lan");
-	readings[2].bytes = (struct top_counts){.passed = 500, .dropped = 250};
+	readings[2].bytes = (struct traffic){.passed = 500, .dropped = 250};
 	update(3, 3 * SECOND);
-	readings[2].bytes = (struct top_counts){.passed = 1500, .dropped = 500};
+	readings[2].bytes = (struct traffic){.passed = 1500, .dropped = 500};
 	update(3, 4 * SECOND);
 	assert_int_equal(
 		top_row_at(&model, find("pod-0", NATRA_DIRECTION_EGRESS))
@@ -175,9 +175,9 @@ static void keys_sort_the_largest_first_and_then_by_name(void **state)
 {
 	(void)state;
 	update(4, SECOND);
-	readings[1].bytes = (struct top_counts){9000, 0, 0, 300};
-	readings[2].bytes = (struct top_counts){8000, 200, 0, 200};
-	readings[3].bytes = (struct top_counts){7000, 0, 0, 0};
+	readings[1].bytes = (struct traffic){9000, 0, 0, 300};
+	readings[2].bytes = (struct traffic){8000, 200, 0, 200};
+	readings[3].bytes = (struct traffic){7000, 0, 0, 0};
 	readings[3].limit_bits_per_sec = 80000;
 	update(4, 2 * SECOND);
 	assert_string_equal(view(), "2103");
@@ -268,11 +268,11 @@ static void marked_packets_are_held_only_where_it_is_paced(void **state)
 	};
 
 	(void)state;
-	assert_int_equal(top_counts_of(&stats, true).held, 12);
-	assert_int_equal(top_counts_of(&stats, false).held, 4);
-	assert_int_equal(top_counts_of(&stats, false).passed, 207);
-	assert_int_equal(top_counts_of(&stats, false).marked, 8);
-	assert_int_equal(top_counts_of(&stats, false).dropped, 48);
+	assert_int_equal(traffic_of(&stats, true).held, 12);
+	assert_int_equal(traffic_of(&stats, false).held, 4);
+	assert_int_equal(traffic_of(&stats, false).passed, 207);
+	assert_int_equal(traffic_of(&stats, false).marked, 8);
+	assert_int_equal(traffic_of(&stats, false).dropped, 48);
 }
 
 static void flows_grow_since_the_reading_before(void **state)

@@ -99,6 +99,11 @@ bool health_is_ready(const struct health *health)
 	return true;
 }
 
+const char *health_part_name(enum part part)
+{
+	return names[part];
+}
+
 static void show_text(FILE *body, const char *text)
 {
 	for (; *text; text++)

@@ -62,6 +62,8 @@ void health_unreadable_event(struct health *health, const char *namespace,
 /* Returns whether a pod that starts now gets its limits. The API server is not
  * needed for that. */
 bool health_is_ready(const struct health *health);
+/* Returns the word for a part. */
+const char *health_part_name(enum part part);
 /* Answers for the paths /healthz and /readyz; see http.h. */
 int health_answer(const struct health *health, const char *path, FILE *body);
 

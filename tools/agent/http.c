@@ -41,6 +41,8 @@ static const char *reason_of(int status)
 		return "OK";
 	case 400:
 		return "Bad Request";
+	case 403:
+		return "Forbidden";
 	case 404:
 		return "Not Found";
 	case 405:
@@ -54,9 +56,9 @@ static const char *reason_of(int status)
 	}
 }
 
-/* Puts the answer in c->out: it has a body of its own if `body` is empty. */
-static void compose(struct http_connection *c, int status, const char *type,
-		    const char *body, size_t len)
+/* Puts the answer in c->out: it has a body of its own if `len` is 0. */
+static void compose(struct http_connection *c, int status,
+		    const struct http_body *body, const char *text, size_t len)
 {
 	FILE *out = open_memstream(&c->out, &c->out_len);
 	const char *reason = reason_of(status);
@@ -67,13 +69,16 @@ static void compose(struct http_connection *c, int status, const char *type,
 	fprintf(out, "HTTP/1.1 %d %s\r\n", status, reason);
 	if (status == 405)
 		fputs("Allow: GET\r\n", out);
+	if (body && body->headers)
+		fputs(body->headers, out);
 	fprintf(out,
 		"Content-Type: %s\r\n"
 		"Content-Length: %zu\r\nConnection: close\r\n\r\n",
-		all && type ? type : "text/plain; charset=utf-8",
+		all && body && body->type ? body->type
+					  : "text/plain; charset=utf-8",
 		all ? all : strlen(reason) + 1);
 	if (len)
-		(void)fwrite(body, 1, len, out);
+		(void)fwrite(text, 1, len, out);
 	else if (!all)
 		fprintf(out, "%s\n", reason);
 	(void)fclose(out);
@@ -113,12 +118,12 @@ static void answer(struct http_connection *c,
 	if (status == HTTP_LATER)
 		c->waiting = *request;
 	else
-		compose(c, status, body.type, text, len);
+		compose(c, status, &body, text, len);
 	free(text);
 }
 
-/* Returns the value of a header, which it ends where the line ends; NULL if there
- * is none. */
+/* Returns the value of a header, which goes on to the end of the line; NULL if there is
+ * none. */
 static char *find_header(char *lines, const char *name)
 {
 	size_t len = strlen(name);
@@ -127,12 +132,28 @@ static char *find_header(char *lines, const char *name)
 		lines += *lines == '\n';
 		if (strncasecmp(lines, name, len) == 0 && lines[len] == ':') {
 			lines += len + 1;
-			lines += strspn(lines, " \t");
-			lines[strcspn(lines, "\r\n")] = '\0';
-			return lines;
+			return lines + strspn(lines, " \t");
 		}
 	}
 	return NULL;
+}
+
+static void end_line(char *value)
+{
+	if (value)
+		value[strcspn(value, "\r\n")] = '\0';
+}
+
+/* All values are found before the text is cut at their ends. */
+static void answer_headers(struct http_connection *c, const char *path,
+			   char *headers)
+{
+	char *accept = find_header(headers, "Accept");
+	char *host = find_header(headers, "Host");
+
+	end_line(accept);
+	end_line(host);
+	answer(c, &(struct http_request){path, accept, host});
 }
 
 /* Reads the request line, which ends where the text ends, and the headers. */
@@ -154,8 +175,7 @@ static void understand(struct http_connection *c, char *line, char *headers)
 	else if (strcmp(line, "GET") != 0)
 		compose(c, 405, NULL, NULL, 0);
 	else
-		answer(c, &(struct http_request){
-				  path, find_header(headers, "Accept")});
+		answer_headers(c, path, headers);
 }
 
 static void write_out(struct http_connection *c)
@@ -506,17 +526,37 @@ void http_resume(struct http *http)
 	}
 }
 
+union address {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+
+static bool find_address(const struct http *http, union address *ret)
+{
+	socklen_t len = sizeof(*ret);
+
+	*ret = (union address){0};
+	return !http->socket &&
+	       getsockname(http->listener.fd, &ret->any, &len) == 0;
+}
+
+bool http_is_local(const struct http *http)
+{
+	union address address;
+
+	if (!find_address(http, &address))
+		return http->socket != NULL;
+	if (address.any.sa_family == AF_INET6)
+		return IN6_IS_ADDR_LOOPBACK(&address.v6.sin6_addr);
+	return ntohl(address.v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
 unsigned int http_port(const struct http *http)
 {
-	union {
-		struct sockaddr any;
-		struct sockaddr_in v4;
-		struct sockaddr_in6 v6;
-	} address = {0};
-	socklen_t len = sizeof(address);
+	union address address;
 
-	if (http->socket ||
-	    getsockname(http->listener.fd, &address.any, &len) < 0)
+	if (!find_address(http, &address))
 		return 0;
 	return ntohs(address.any.sa_family == AF_INET6 ? address.v6.sin6_port
 						       : address.v4.sin_port);

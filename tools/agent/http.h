@@ -23,13 +23,16 @@
 
 struct http_request {
 	const char *path;
-	const char *accept; /* the header; NULL: there is none */
+	/* These are headers; NULL: there is none. */
+	const char *accept;
+	const char *host;
 };
 
 struct http_body {
 	FILE *out;
 	int file_fd; /* -1, or what follows `out`; it is closed when sent */
-	const char *type; /* of the content; NULL: plain text */
+	const char *type;    /* of the content; NULL: plain text */
+	const char *headers; /* more of them, lines; NULL: none */
 };
 
 /* Writes the body of the answer to a request and returns its status code, such as
@@ -71,6 +74,8 @@ int http_open(struct http *http, struct loop *loop, const char *address,
 	      http_answer_fn answer, void *arg);
 /* Asks again for the answers to the requests that wait. */
 void http_resume(struct http *http);
+/* Returns whether only this machine can reach it. */
+bool http_is_local(const struct http *http);
 /* Returns the port that it listens on; 0 if it has none. */
 unsigned int http_port(const struct http *http);
 void http_close(struct http *http);

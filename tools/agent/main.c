@@ -20,6 +20,7 @@
 #include "live.h"
 #include "namespacefile.h"
 #include "opts.h"
+#include "page.h"
 #include "pluginlog.h"
 #include "scrape.h"
 
@@ -39,6 +40,7 @@ struct agent {
 	struct live *live;
 	struct pluginlog pluginlog;
 	struct scrape scrape;
+	struct page page;
 	struct http http;
 	struct http metrics; /* a second address, without the probes */
 };
@@ -64,10 +66,13 @@ static int answer_metrics(void *arg, const struct http_request *request,
 static int answer(void *arg, const struct http_request *request,
 		  struct http_body *body)
 {
-	const struct agent *agent = arg;
+	struct agent *agent = arg;
 	int status = health_answer(&agent->health, request->path, body->out);
 
-	return status == 404 ? answer_metrics(arg, request, body) : status;
+	if (status == 404)
+		status = answer_metrics(arg, request, body);
+	return status == 404 ? page_answer(&agent->page, request, body)
+			     : status;
 }
 
 static void collected(void *arg)
@@ -99,6 +104,31 @@ static int serve_on(struct agent *agent, struct http *http, const char *address,
 	return 0;
 }
 
+/* It shows who talks to whom, so it is for those on this machine. */
+static int open_page(struct agent *agent)
+{
+	const struct options *o = &agent->options;
+	struct page *page = &agent->page;
+	int r;
+
+	if (o->no_page || o->no_pods || !o->listen[0])
+		return 0;
+	if (!http_is_local(&agent->http)) {
+		log_write(&agent->log, NATRA_LOG_INFO,
+			  "serves no page, which is for loopback only");
+		return 0;
+	}
+	page->log = &agent->log;
+	page->health = &agent->health;
+	page->bpffs = o->bpffs;
+	page->node = o->live.node;
+	page->is_on = true;
+	page->collected = collected;
+	page->arg = agent;
+	r = page_open(page, &agent->workers);
+	return r < 0 ? start_failure(agent, r, "start", "the page") : 0;
+}
+
 static int serve(struct agent *agent)
 {
 	const struct options *o = &agent->options;
@@ -119,6 +149,8 @@ static int serve(struct agent *agent)
 	if (r < 0)
 		return start_failure(agent, r, "start", "the metrics");
 	r = serve_on(agent, &agent->http, o->listen, answer);
+	if (r == 0)
+		r = open_page(agent);
 	if (r < 0)
 		return r;
 	/* Pods need their limits even where nobody can read the metrics; the log
@@ -382,6 +414,7 @@ static void end(struct agent *agent)
 	keeper_close(&agent->keeper);
 	installer_close(&agent->installer);
 	scrape_close(&agent->scrape);
+	page_close(&agent->page);
 	if (agent->http.loop)
 		http_close(&agent->http);
 	if (agent->metrics.loop)

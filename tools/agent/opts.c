@@ -22,6 +22,13 @@ static const char *read_listen(struct options *o, const char *value)
 	return NULL;
 }
 
+static const char *read_no_page(struct options *o, const char *value)
+{
+	(void)value;
+	o->no_page = true;
+	return NULL;
+}
+
 static const char *read_metrics(struct options *o, const char *value)
 {
 	o->metrics = value;
@@ -270,8 +277,9 @@ static const struct {
 	read_fn read;
 } table[] = {
 	{"listen", "ADDRESS:PORT",
-	 "serve probes and /metrics (127.0.0.1:9810); \"\": do not",
+	 "serve probes, /metrics and, on loopback, a page (127.0.0.1:9810); \"\": do not",
 	 read_listen},
+	{"no-page", NULL, "serve no page", read_no_page},
 	{"metrics", "ADDRESS:PORT", "serve /metrics here, too, or on unix:PATH",
 	 read_metrics},
 	{"verdicts", "NAMES", "four verdicts (basic) or eight (all)",

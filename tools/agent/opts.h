@@ -16,6 +16,7 @@
 /* The texts are those of the command line. */
 struct options {
 	const char *listen;  /* "": serve no probes */
+	bool no_page;        /* serve no page for a person on `listen` */
 	const char *metrics; /* "": serve metrics beside the probes only */
 	struct families_options families;
 	enum natra_log_level log_level;

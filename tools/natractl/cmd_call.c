@@ -11,7 +11,7 @@
 #include "call_policy.h"
 #include "cli.h"
 #include "events.h"
-#include "flows.h"
+#include "../common/flows.h"
 #include "info.h"
 #include "neighbours.h"
 #include "output.h"

@@ -13,7 +13,7 @@
 #include "cli.h"
 #include "events.h"
 #include "find.h"
-#include "flows.h"
+#include "../common/flows.h"
 #include "json.h"
 #include "output.h"
 

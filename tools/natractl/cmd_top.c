@@ -5,7 +5,7 @@
 
 #include "cli.h"
 #include "find.h"
-#include "flows.h"
+#include "../common/flows.h"
 #include "json.h"
 #include "output.h"
 #include "top.h"

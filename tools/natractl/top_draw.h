@@ -4,7 +4,7 @@
 #ifndef NATRACTL_TOP_DRAW_H
 #define NATRACTL_TOP_DRAW_H
 
-#include "flows.h"
+#include "../common/flows.h"
 #include "top.h"
 
 enum top_page { TOP_PAGE_PODS, TOP_PAGE_FLOWS, TOP_PAGE_HELP };

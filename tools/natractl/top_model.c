@@ -7,21 +7,6 @@
 
 #include "../common/memory.h"
 
-struct top_counts top_counts_of(const struct natra_direction_stats *stats,
-				bool is_paced)
-{
-	return (struct top_counts){
-		.passed = stats->mice.bytes + stats->admitted.bytes +
-			  stats->paced.bytes + stats->marked.bytes +
-			  stats->unlimited.bytes + stats->other.bytes,
-		.held = stats->paced.bytes +
-			(is_paced ? stats->marked.bytes : 0),
-		.marked = stats->marked.bytes,
-		.dropped = stats->dropped_rate.bytes +
-			   stats->dropped_horizon.bytes,
-	};
-}
-
 uint64_t top_bits_per_sec(uint64_t bytes, uint64_t ns)
 {
 	return ns ? (uint64_t)((double)bytes * 8e9 / (double)ns) : 0;
@@ -82,21 +67,20 @@ void top_fit_name(const char *name, size_t width,
 			       name + len - tail);
 }
 
-static bool went_back(const struct top_counts *before,
-		      const struct top_counts *now)
+static bool went_back(const struct traffic *before, const struct traffic *now)
 {
 	return now->passed < before->passed || now->held < before->held ||
 	       now->marked < before->marked || now->dropped < before->dropped;
 }
 
-static struct top_counts rates(const struct top_counts *before,
-			       const struct top_counts *now, uint64_t ns)
+static struct traffic rates(const struct traffic *before,
+			    const struct traffic *now, uint64_t ns)
 {
-	static const struct top_counts none = {0};
+	static const struct traffic none = {0};
 
 	if (went_back(before, now))
 		before = &none;
-	return (struct top_counts){
+	return (struct traffic){
 		.passed = top_bits_per_sec(now->passed - before->passed, ns),
 		.held = top_bits_per_sec(now->held - before->held, ns),
 		.marked = top_bits_per_sec(now->marked - before->marked, ns),

@@ -10,6 +10,8 @@
 
 #include <natra/natra.h>
 
+#include "../common/traffic.h"
+
 /* One value for each second of the last minute, if it is read once a second. */
 #define TOP_HISTORY    60
 #define TOP_NAME_MAX   95
@@ -36,14 +38,6 @@ struct top_of {
 		  1]; /* the class or the group; "": a pod */
 };
 
-/* They are bytes in a reading and bits per second in a row. */
-struct top_counts {
-	uint64_t passed;
-	uint64_t held;
-	uint64_t marked;
-	uint64_t dropped;
-};
-
 /* This is what was read of one direction of an attachment, a class of peers or a group.
  * The name and the interface have no byte that a terminal would obey. */
 struct top_reading {
@@ -52,12 +46,12 @@ struct top_reading {
 	char ifname[TOP_NAME_MAX + 1]; /* "": a group */
 	bool unshaped;
 	uint64_t limit_bits_per_sec;
-	struct top_counts bytes;
+	struct traffic bytes;
 };
 
 struct top_row {
 	struct top_reading reading;
-	struct top_counts rate;
+	struct traffic rate; /* bits per second */
 	size_t flows; /* for the caller, who alone knows how to count them */
 	uint8_t history[TOP_HISTORY]; /* percent of the limit, newest first */
 	size_t history_len;
@@ -72,11 +66,6 @@ struct top_model {
 	enum top_key key;
 	char filter[TOP_FILTER_MAX + 1];
 };
-
-/* Takes what was counted of a direction. Packets that are marked have been held
- * as well where the direction is paced. */
-struct top_counts top_counts_of(const struct natra_direction_stats *stats,
-				bool is_paced);
 
 /* Replaces the rows. One whose counters went back belongs to an attachment that
  * was made anew, whose counters count as a whole; one that is new has no rate

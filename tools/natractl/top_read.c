@@ -6,7 +6,7 @@
 
 #include "../../src/util/clock.h"
 #include "../common/memory.h"
-#include "flows.h"
+#include "../common/flows.h"
 #include "info.h"
 #include "top.h"
 
@@ -45,12 +45,12 @@ static void add_reading(struct readings *readings,
 	readings->items[readings->len++] = *reading;
 }
 
-static struct top_counts counts_of(const struct natra_info *info,
-				   const struct natra_stats *stats, int d)
+static struct traffic counts_of(const struct natra_info *info,
+				const struct natra_stats *stats, int d)
 {
 	return d == NATRA_DIRECTION_INGRESS
-		       ? top_counts_of(&stats->ingress, info->pace_active)
-		       : top_counts_of(&stats->egress, info->edt_active);
+		       ? traffic_of(&stats->ingress, info->pace_active)
+		       : traffic_of(&stats->egress, info->edt_active);
 }
 
 static void add_classed(struct readings *readings,

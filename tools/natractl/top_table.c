@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "flows.h"
+#include "../common/flows.h"
 #include "json.h"
 #include "top.h"
 

@@ -2,6 +2,9 @@
 #include "flows.h"
 
 #include <arpa/inet.h>
+#include <stdio.h>
+
+#include "json_write.h"
 
 const char *const direction_names[NATRA_DIRECTION_MAX] = {
 	[NATRA_DIRECTION_INGRESS] = "ingress",
@@ -33,14 +36,14 @@ struct endpoint_text endpoint_text(const struct natra_flow *flow,
 	return out;
 }
 
-struct unit_text protocol_text(const struct natra_flow *flow)
+struct endpoint_text protocol_text(const struct natra_flow *flow)
 {
 	const uint8_t protocol = flow->protocol;
 	static const char *const names[UINT8_MAX + 1] = {
 		[1] = "icmp",    [6] = "tcp",    [17] = "udp",
 		[58] = "icmpv6", [132] = "sctp", [136] = "udplite",
 	};
-	struct unit_text out;
+	struct endpoint_text out;
 
 	if (!flow->ip_version)
 		snprintf(out.text, sizeof(out.text), "0x%04x", flow->sport);

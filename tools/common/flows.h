@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* How a heavy flow is shown. */
-#ifndef NATRACTL_FLOWS_H
-#define NATRACTL_FLOWS_H
+#ifndef NATRA_COMMON_FLOWS_H
+#define NATRA_COMMON_FLOWS_H
 
+#include <cjson/cJSON.h>
 #include <natra/natra.h>
-
-#include "json.h"
-#include "output.h"
 
 /* The library keeps fewer of one direction. */
 #define FLOWS_MAX 256
@@ -27,7 +25,7 @@ struct endpoint_text endpoint_text(const struct natra_flow *flow,
 				   const uint8_t *address, uint16_t port);
 /* Returns the name or number of a flow's protocol. For a flow that is not IP,
  * it is the EtherType, which is in the place of the port. */
-struct unit_text protocol_text(const struct natra_flow *flow);
+struct endpoint_text protocol_text(const struct natra_flow *flow);
 /* Adds the protocol, the addresses and the ports. A flow that is not IP has no
  * ports. */
 void flow_add_json(cJSON *json, const struct natra_flow *flow);

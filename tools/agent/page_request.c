@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "page_request.h"
+
+#include <stddef.h>
+#include <string.h>
+#include <strings.h>
+
+/* 64 bits in hex. */
+#define KEY_LEN 16
+
+static int digit_of(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool read_key(const char *text, uint64_t *ret_key)
+{
+	uint64_t key = 0;
+
+	if (strlen(text) != KEY_LEN)
+		return false;
+	for (; *text; text++) {
+		if (digit_of(*text) < 0)
+			return false;
+		key = key << 4 | (uint64_t)digit_of(*text);
+	}
+	*ret_key = key;
+	return true;
+}
+
+enum page_path page_path_of(const char *path, uint64_t *ret_key)
+{
+	static const char pods[] = "/pods";
+	const size_t len = sizeof(pods) - 1;
+
+	if (strcmp(path, "/") == 0)
+		return PAGE_HTML;
+	if (strcmp(path, pods) == 0)
+		return PAGE_PODS;
+	if (strncmp(path, pods, len) == 0 && path[len] == '/' &&
+	    read_key(path + len + 1, ret_key))
+		return PAGE_POD;
+	return PAGE_NONE;
+}
+
+/* FNV-1a: whom it serves sees all ids anyway. */
+uint64_t page_key_of(const char *id)
+{
+	uint64_t key = 0xcbf29ce484222325;
+
+	for (; *id; id++)
+		key = (key ^ (unsigned char)*id) * 0x100000001b3;
+	return key;
+}
+
+static bool is_port(const char *text)
+{
+	return !*text || (text[0] == ':' && text[1] &&
+			  !text[1 + strspn(text + 1, "0123456789")]);
+}
+
+bool page_is_local(const char *host)
+{
+	static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
+
+	for (size_t i = 0; host && i < sizeof(names) / sizeof(names[0]); i++) {
+		const size_t len = strlen(names[i]);
+
+		if (strncasecmp(host, names[i], len) == 0)
+			return is_port(host + len);
+	}
+	return false;
+}
