@@ -82,11 +82,11 @@ def write_result(netns, rate):
 
 
 def start_pod(name=None):
-    """Start a process that is not root's in a network namespace with an interface;
-    with a name the namespace is one that ip netns knows."""
+    """Start a process that is not root's in a network namespace with an interface that
+    leads to the node; with a name the namespace is one that ip netns knows."""
     p = subprocess.Popen(
         ["unshare", "--net", "sh", "-c",
-         "ip link add eth0 type veth peer name other && ip link set eth0 up &&"
+         "ip link add eth0 type veth peer name to$$ netns 1 && ip link set eth0 up &&"
          f" exec setpriv --reuid={OTHER} --clear-groups sleep 300"],
         stdin=subprocess.DEVNULL)
     path = f"/proc/{p.pid}/ns/net"
@@ -128,8 +128,8 @@ def enter(pod_spec, container, capabilities):
             raise OSError(ctypes.get_errno(), name)
 
 
-def start(pod_spec, capabilities, args, log):
-    """Start the agent's container."""
+def start(pod_spec, capabilities, args, log, program="/bin/natra-agent", to=2):
+    """Start a program in the agent's container; the log gets its descriptor `to`."""
     container = pod_spec["containers"][0]
     pid = os.fork()
     if pid:
@@ -137,8 +137,8 @@ def start(pod_spec, capabilities, args, log):
     try:
         out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         enter(pod_spec, container, capabilities)
-        os.dup2(out, 2)
-        os.execve("/bin/natra-agent", ["/bin/natra-agent", *args], {})
+        os.dup2(out, to)
+        os.execve(program, [program, *args], {})
     except BaseException as e:
         print(f"container: {e}", flush=True)
     os._exit(1)

@@ -41,6 +41,16 @@ def limited():
     return {a["id"] for a in json.loads(natractl("--json", "list"))}
 
 
+def doctor(pod_spec, capabilities, args):
+    """Return what `kubectl natra doctor` finds, which gives the agent's own places."""
+    place = [a for a in args if a.startswith(("--root", "--platform", "--net-dir", "--bin-dir"))]
+    pid = start(pod_spec, capabilities, ["doctor", "--json", *place], "/tmp/doctor",
+                "/bin/natractl", 1)
+    os.waitpid(pid, 0)
+    text = open("/tmp/doctor").read()
+    return {f["check"]: f["text"] for f in json.loads(text)["findings"]} if text else "no answer"
+
+
 class Trial:
     """One run of the agent with some capabilities on a node without natra."""
 
@@ -61,6 +71,7 @@ class Trial:
         self.files = sorted(
             f"{d}/{f}" for top in ("/etc/cni", "/opt/cni") for d, _, names in os.walk(top)
             for f in names)
+        self.doctor = None if self.status != 200 else doctor(pod_spec, capabilities, args)
         self.code = stop(pid)
         self.undo()
         others.kill()
@@ -83,6 +94,7 @@ class Trial:
             "adopted": "pods/mine/eth0" in self.limited,
             "others' limits stay": "others" in self.limited,
             "ends by SIGTERM": self.code == 0,
+            "doctor": self.doctor == {},
         }.items() if not good]
 
 
@@ -113,7 +125,7 @@ def run(root):
               f"{'missing: ' + ', '.join(wrong) if wrong else 'nothing is missing'}")
         if not good:
             failed += 1
-            print(trial.status, trial.body, trial.files, trial.limited, trial.log)
+            print(trial.doctor, trial.status, trial.body, trial.files, trial.limited, trial.log)
         sys.stdout.flush()
     mine.kill()
     mine.wait()
