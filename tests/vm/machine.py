@@ -427,8 +427,8 @@ def add_options(parser, cpus, memory):
     add = parser.add_argument
     add("--timeout", type=int, default=900, metavar="S",
         help="seconds for the command (900)")
-    add("--boot-timeout", type=int, default=180, metavar="S",
-        help="seconds for the rest (180)")
+    add("--boot-timeout", type=int, default=400, metavar="S",
+        help="seconds for the rest (400)")
     add("--cpus", type=int, default=cpus)
     add("--possible-cpus", type=int, metavar="N",
         help="so many CPUs, of which only --cpus run")

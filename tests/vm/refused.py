@@ -29,7 +29,7 @@ def boot(kernel):
     if reason:
         print(reason)
         return SKIP
-    os.execv(f"{HERE}/run", ["run", "--timeout", "200", kernel, "--", "env",
+    os.execv(f"{HERE}/run", ["run", "--timeout", "600", kernel, "--", "env",
                              f"NATRACTL={find_natractl()}", __file__])
 
 
