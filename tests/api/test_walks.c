@@ -231,16 +231,16 @@ static double walk_seconds(size_t gone)
 {
 	double best = 1e9;
 
-	/* The shortest of several walks counts, because other processes can
-	 * only make a walk longer. */
+	/* The shortest of several walks counts, and its CPU time, because other
+	 * processes can only make a walk longer. */
 	for (int i = 0; i < 5; i++) {
 		struct timespec from, to;
 		struct tally tally;
 		double took;
 
-		(void)clock_gettime(CLOCK_MONOTONIC, &from);
+		(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
 		tally = walk();
-		(void)clock_gettime(CLOCK_MONOTONIC, &to);
+		(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
 		assert_int_equal(tally.all, RECORDS);
 		assert_int_equal(tally.gone, gone);
 		took = (double)(to.tv_sec - from.tv_sec) +
