@@ -16,8 +16,27 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from agent import AGENT, Agent, words
+from podnode import wait_until
 
 IDLE = ("--no-install", "--no-pods")
+
+
+def fill(pipe):
+    """Write to a pipe until nothing more fits."""
+    os.set_blocking(pipe, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(pipe, b"." * 4096)
+    os.set_blocking(pipe, True)
+
+
+def answers(port):
+    with contextlib.suppress(OSError), \
+            socket.create_connection(("127.0.0.1", port), 1) as s:
+        s.settimeout(1)
+        s.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+        return b" 200 " in s.recv(100)
+    return False
 
 
 def run(*options):
@@ -87,6 +106,25 @@ class Life(unittest.TestCase):
         os.close(end)
         p.send_signal(signal.SIGTERM)
         self.assertEqual(p.wait(10), 0)
+
+    def test_nobody_empties_the_log(self):
+        """The agent works on, and says how many lines are lost when there is room again."""
+        end, write = os.pipe()
+        fill(write)
+        with socket.create_server(("127.0.0.1", 0)) as s:
+            port = s.getsockname()[1]
+        p = subprocess.Popen([AGENT, *IDLE, "--listen", f"127.0.0.1:{port}"], stderr=write)
+        try:
+            wait_until(lambda: answers(port), "no answer")
+            os.read(end, 1 << 20)
+            p.send_signal(signal.SIGTERM)
+            self.assertEqual(p.wait(10), 0)
+        finally:
+            p.kill()
+            p.wait()
+            os.close(write)
+        with open(end, encoding="utf-8") as log:
+            self.assertRegex(log.read(), r"lines are lost here, .*lines=[1-9]\d*\n.*ends by signal")
 
 
 class Metrics(unittest.TestCase):

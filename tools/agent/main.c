@@ -443,6 +443,8 @@ int main(int argc, char **argv)
 	};
 	int r;
 
+	/* Whoever does not read the log must not stop the agent. */
+	log_never_wait(&agent.log);
 	/* This process ends when memory is short, and is started again. */
 	memory_init(STDERR_FILENO, "out of memory\n");
 	r = options_read(&agent.options, argc, argv);

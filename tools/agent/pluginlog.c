@@ -47,7 +47,7 @@ static void leave_out(struct pluginlog *p, off_t size)
 static void repeat(struct pluginlog *p)
 {
 	char text[LOOK_BYTES];
-	ssize_t r, len = pread(p->fd, text, sizeof(text), p->at);
+	ssize_t len = pread(p->fd, text, sizeof(text), p->at);
 	const char *end = len > 0 ? memrchr(text, '\n', (size_t)len) : NULL;
 
 	/* The plugin writes a line in one piece. A part of a line is another writer's,
@@ -56,9 +56,8 @@ static void repeat(struct pluginlog *p)
 		len = end + 1 - text;
 	else if (len < LOG_LINE_MAX)
 		return;
-	r = write(p->log->fd, text, (size_t)len);
-	(void)r;
-	p->at += len;
+	/* What nobody reads now is in the file later, too. */
+	p->at += (off_t)log_copy(p->log, text, (size_t)len);
 }
 
 /* Repeats what is new in the file. Returns whether something was. */

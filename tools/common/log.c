@@ -5,14 +5,17 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "../../src/util/escape.h"
+#include "stream.h"
 
 #define LOG_FILE_MAX (8 << 20)
 
@@ -140,18 +143,75 @@ static void add_time(struct log_words *line)
 	log_add(line, "time", text);
 }
 
+void log_never_wait(struct log *log)
+{
+	uint64_t *lost = mmap(NULL, sizeof(*lost), PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (lost == MAP_FAILED)
+		return;
+	log->lost = lost;
+	stream_never_wait(log->fd);
+}
+
+static void begin_line(struct log_words *line, enum natra_log_level level)
+{
+	add_time(line);
+	log_add(line, "level", log_level_names[level]);
+}
+
+/* Says how many lines are lost. Returns false if that is lost, too. */
+static bool say_lost(struct log *log)
+{
+	uint64_t lost = __atomic_exchange_n(log->lost, 0, __ATOMIC_RELAXED);
+	struct log_words line = {0};
+
+	if (!lost)
+		return true;
+	begin_line(&line, NATRA_LOG_WARN);
+	log_add(&line, "msg", "lines are lost here, since nobody read them");
+	log_add_u64(&line, "lines", lost);
+	line.text[line.len++] = '\n';
+	if (stream_try(log->fd, line.text, line.len) > 0)
+		return true;
+	__atomic_add_fetch(log->lost, lost, __ATOMIC_RELAXED);
+	return false;
+}
+
+static bool put(struct log *log, const char *line, size_t len)
+{
+	/* A full disk is no reason to keep a pod from starting. */
+	if (!log->lost)
+		return write(log->fd, line, len) > 0;
+	return say_lost(log) && stream_try(log->fd, line, len) > 0;
+}
+
+size_t log_copy(struct log *log, const char *lines, size_t len)
+{
+	size_t done = 0;
+
+	while (done < len) {
+		const char *end = memchr(lines + done, '\n', len - done);
+		size_t part =
+			end ? (size_t)(end + 1 - (lines + done)) : len - done;
+
+		if (!put(log, lines + done, part))
+			break;
+		done += part;
+	}
+	return done;
+}
+
 void log_line(struct log *log, enum natra_log_level level, const char *msg,
 	      const struct log_words *words)
 {
 	struct log_words line = {0};
-	ssize_t r;
 
 	if (log->fn && level <= log->level)
 		log->fn(NULL, level, msg);
 	if (log->fn || level > log->level || open_file(log) < 0)
 		return;
-	add_time(&line);
-	log_add(&line, "level", log_level_names[level]);
+	begin_line(&line, level);
 	if (log->about.len) {
 		add_bytes(&line, " ", 1);
 		add_bytes(&line, log->about.text, log->about.len);
@@ -163,8 +223,8 @@ void log_line(struct log *log, enum natra_log_level level, const char *msg,
 		add_bytes(&line, words->text, words->len);
 	}
 	line.text[line.len++] = '\n';
-	r = write(log->fd, line.text, line.len);
-	(void)r; /* a full disk is no reason to keep a pod from starting */
+	if (!put(log, line.text, line.len) && log->lost)
+		__atomic_add_fetch(log->lost, 1, __ATOMIC_RELAXED);
 }
 
 void log_write(struct log *log, enum natra_log_level level, const char *format,

@@ -22,6 +22,9 @@ struct log {
 	void (*fn)(void *arg, enum natra_log_level level, const char *msg);
 	enum natra_log_level level;
 	int fd;
+	/* Lines that nobody has taken in time, of this process and of its children; NULL: a
+	 * line waits for that. */
+	uint64_t *lost;
 	struct log_words about; /* in each line: the command and the pod */
 };
 
@@ -39,6 +42,12 @@ void log_add(struct log_words *words, const char *key, const char *value);
 void log_add_u64(struct log_words *words, const char *key, uint64_t value);
 
 void log_close(struct log *log);
+
+/* Loses the lines that nobody reads, and says in the next one that somebody does how many
+ * they were. Without memory for their number, lines wait. */
+void log_never_wait(struct log *log);
+/* Writes whole lines. Returns the length of those that were written. */
+size_t log_copy(struct log *log, const char *lines, size_t len);
 
 __attribute__((format(printf, 3, 4))) void
 log_write(struct log *log, enum natra_log_level level, const char *format, ...);

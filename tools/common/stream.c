@@ -2,10 +2,14 @@
 #include "stream.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "memory.h"
@@ -69,4 +73,30 @@ int stream_write(int fd, const char *text, size_t len)
 		len -= (size_t)r;
 	}
 	return 0;
+}
+
+void stream_never_wait(int fd)
+{
+	char path[32];
+	struct stat st;
+	int anew;
+
+	if (fstat(fd, &st) < 0 ||
+	    (!S_ISFIFO(st.st_mode) && !S_ISCHR(st.st_mode)))
+		return;
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	anew = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (anew < 0)
+		return;
+	(void)dup2(anew, fd);
+	(void)close(anew);
+}
+
+ssize_t stream_try(int fd, const char *text, size_t len)
+{
+	ssize_t r = send(fd, text, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	if (r < 0 && errno == ENOTSOCK)
+		r = write(fd, text, len);
+	return r < 0 ? -errno : r;
 }
