@@ -3,8 +3,10 @@
 """natractl hook as an OCI runtime calls it: what it reads, what it refuses, and that it
 fails only if it is told to. The library prints its calls."""
 
+import contextlib
 import json
 import os
+import socket
 import subprocess
 import tempfile
 import unittest
@@ -115,7 +117,12 @@ class Hook(unittest.TestCase):
                 ("natra.io/edt-pacing", "\x1b[1m\n", "natra.io/edt-pacing")):
             with self.subTest(name=name, value=value):
                 self.left_out({IN: "1M", name: value}, text,
-                              "" if name == IN else self.attach("1000000 0"))
+                              self.attach("0 5000000" if name == IN else "1000000 5000000"),
+                              "--egress-rate", "5M")
+
+    def test_annotations_that_are_a_list(self):
+        self.left_out(["natra.io/fast-pass"], "annotations: is not an object",
+                      self.attach("0 5000000"), "--egress-rate", "5M")
 
     def test_maximum_of_a_namespace(self):
         """It holds whatever the annotations say, and the default where they say nothing."""
@@ -138,6 +145,33 @@ class Hook(unittest.TestCase):
                     r = self.hook(self.state({**shop, name: value}), *options)
                     self.assertTrue(r.stderr.endswith(self.attach("3000000 2000000")), r.stderr)
         self.refused(self.state({OUT: "1M"}), "is not there", *options)
+
+    def test_nobody_reads(self):
+        """Neither a runtime that does not read the hook's words nor a journal that hangs
+        keeps the container waiting."""
+        end, write = os.pipe()
+        os.set_blocking(write, False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(write, b"." * 4096)
+        os.set_blocking(write, True)
+        with tempfile.TemporaryDirectory() as d, socket.socket(
+                socket.AF_UNIX, socket.SOCK_DGRAM) as journal, socket.socket(
+                socket.AF_UNIX, socket.SOCK_DGRAM) as other:
+            journal.bind(f"{d}/log")
+            other.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    other.sendto(b"x", f"{d}/log")
+            p = subprocess.run(
+                ["unshare", "--map-root-user", "--mount", "sh", "-c",
+                 "mkdir $0/dev && mount --rbind /dev $0/dev && mount -t tmpfs none /dev &&"
+                 " touch /dev/null /dev/log && mount --bind $0/dev/null /dev/null &&"
+                 " mount --bind $0/log /dev/log || exit 9; exec $1 hook", d, NATRACTL],
+                input="x", text=True, stdout=subprocess.DEVNULL, stderr=write, timeout=20)
+        os.close(write)
+        os.close(end)
+        self.assertEqual(p.returncode, 0)
 
     def test_bad_state(self):
         for text in ("", "x", "[]", "{}", '{"id": "c"}', '{"status": "creating"}',

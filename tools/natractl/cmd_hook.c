@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A hook of an OCI runtime such as crun or runc: it limits a container by its
  * annotations when that is made, and removes the limits when it was deleted. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -36,12 +40,21 @@ struct state {
 };
 
 /* Runtimes throw away what a hook says, unless it makes the container fail, so the
- * journal has it as well: beside the lines of podman, conmon or dockerd. */
+ * journal has it as well: beside the lines of podman, conmon or dockerd. A journal that
+ * hangs must not keep the container from starting, so this does not wait as syslog(3) does. */
 static void tell_journal(const char *what, const char *text)
 {
-	openlog("natractl", LOG_PID, LOG_DAEMON);
-	syslog(LOG_ERR, "hook: %s: %s", what, text);
-	closelog();
+	const struct sockaddr_un journal = {AF_UNIX, "/dev/log"};
+	char line[2 * SAID_MAX + 64];
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int len = snprintf(line, sizeof(line), "<%d>natractl[%d]: hook: %s: %s",
+			   LOG_DAEMON | LOG_ERR, (int)getpid(), what, text);
+
+	if (fd < 0)
+		return;
+	(void)sendto(fd, line, (size_t)len, MSG_NOSIGNAL,
+		     (const struct sockaddr *)&journal, sizeof(journal));
+	(void)close(fd);
 }
 
 /* Both texts may be those of whoever runs the container. */
@@ -54,6 +67,13 @@ static int say(const char *what, const char *text)
 	fprintf(stderr, "natractl: hook: %s: %s\n", object, line);
 	tell_journal(object, line);
 	return EXIT_FAILURE;
+}
+
+static bool hook_fails(const struct cli *cli)
+{
+	const char *value = cli->opts.value[OPT_ON_ERROR];
+
+	return value && strcmp(value, "fail") == 0;
 }
 
 static const char *text_at(const cJSON *object, const char *key)
@@ -75,8 +95,7 @@ static int read_state(struct state *s, const char *ifname)
 	free(text);
 	s->container_id = text_at(s->json, "id");
 	s->status = text_at(s->json, "status");
-	s->annotations =
-		cJSON_GetObjectItemCaseSensitive(s->json, "annotations");
+	s->annotations = (cJSON *)json_get_exact(s->json, "annotations");
 	if (!s->container_id[0] || !s->status[0])
 		return say("stdin",
 			   "is not the state of a container (id, status)");
@@ -87,30 +106,33 @@ static int read_state(struct state *s, const char *ifname)
 	return 0;
 }
 
-/* Says of each annotation that is no text that it is none, and leaves it out. Returns how many
- * there were. */
-static int drop_others(cJSON *annotations)
+/* Takes the annotations that are no strings out, and says what each of them is. Returns whether
+ * there was one. */
+static bool drop_others(struct state *s)
 {
-	cJSON *item = annotations ? annotations->child : NULL;
-	int count = 0;
+	cJSON *item, *next;
+	bool found = false;
 
-	while (item) {
-		cJSON *next = item->next;
-
-		if (!json_text(item) && !cJSON_IsNull(item)) {
-			(void)say(item->string, "is not a string");
-			cJSON_Delete(
-				cJSON_DetachItemViaPointer(annotations, item));
-			count++;
-		}
-		item = next;
+	if (s->annotations && !cJSON_IsObject(s->annotations)) {
+		(void)say("annotations", "is not an object");
+		s->annotations = NULL;
+		return true;
 	}
-	return count;
+	for (item = s->annotations ? s->annotations->child : NULL; item;
+	     item = next) {
+		next = item->next;
+		if (json_text(item) || cJSON_IsNull(item))
+			continue;
+		(void)say(item->string, "is not a string");
+		cJSON_Delete(cJSON_DetachItemViaPointer(s->annotations, item));
+		found = true;
+	}
+	return found;
 }
 
 /* Puts what the container asks for into the policy. A wrong value fails, or does not count. */
 static int annotate(const struct cli *cli, const struct state *s,
-		    struct natra_annotations *asked, bool fails,
+		    struct natra_annotations *asked,
 		    struct natra_policy *policy, struct natra_class **ret)
 {
 	int r = natra_policy_annotate(cli->n, policy, asked, ret);
@@ -119,45 +141,47 @@ static int annotate(const struct cli *cli, const struct state *s,
 		return 0;
 	r = say(s->container_id, natra_error(cli->n));
 	asked->skip_bad = true;
-	return !fails && natra_policy_annotate(cli->n, policy, asked, ret) == 0
+	return !hook_fails(cli) && natra_policy_annotate(cli->n, policy, asked,
+							 ret) == 0
 		       ? 0
 		       : r;
 }
 
-/* The limits of a container, with what its annotations ask for and without. */
+/* The limits of a container, and its rates alone. */
 struct wanted {
-	struct natra_policy policy, plain;
+	struct natra_policy policy, rates;
 	struct natra_class *classes;
 };
 
 /* Reads what the container asks for, which may be anything: the person who runs it may choose
  * its limits, up to the maximum of its namespace. In a direction for which no annotation has a
  * rate, that of the options holds. */
-static int read_limits(const struct cli *cli, const struct state *s,
-		       const struct namespace_rule *rule, bool fails,
-		       struct wanted *wanted)
+static int read_limits(const struct cli *cli, struct state *s,
+		       const struct namespace_rule *rule, struct wanted *wanted)
 {
 	struct natra_annotations asked = NATRA_INIT(asked);
 	struct natra_policy limits;
 	const bool is_bound = namespace_limits(rule, &wanted->policy, &limits);
 	struct namespace_note note = {""};
-	int r = drop_others(s->annotations) && fails ? EXIT_FAILURE : 0;
+	int r;
 
+	if (drop_others(s) && hook_fails(cli))
+		return EXIT_FAILURE;
 	namespace_fill(rule, &wanted->policy);
-	wanted->plain = wanted->policy;
-	policy_fields_drop_alone(&wanted->plain);
 	(void)annotations_add(&asked, s->annotations, NULL);
 	asked.allow_all = !rule->has_allowed;
 	if (rule->has_allowed)
 		asked.allowed = namespace_allowed(rule, &asked.allowed_len);
-	if (r == 0)
-		r = annotate(cli, s, &asked, fails, &wanted->policy,
-			     &wanted->classes);
+	r = annotate(cli, s, &asked, &wanted->policy, &wanted->classes);
+	wanted->rates.ingress_rate_bits_per_sec =
+		wanted->policy.ingress_rate_bits_per_sec;
+	wanted->rates.egress_rate_bits_per_sec =
+		wanted->policy.egress_rate_bits_per_sec;
 	if (r == 0 && is_bound) {
 		namespace_lower(&limits, true, &wanted->policy, &note);
-		namespace_lower(&limits, false, &wanted->plain, &note);
+		namespace_lower(&limits, false, &wanted->rates, &note);
 	}
-	if (r == 0 && note.text[0])
+	if (note.text[0])
 		(void)say(s->container_id, note.text);
 	free((void *)asked.allowed);
 	annotations_free(&asked);
@@ -170,7 +194,7 @@ static int find_rule(const struct cli *cli, const struct state *s,
 		     cJSON **ret_file, struct namespace_rule *ret)
 {
 	const char *path = cli->opts.value[OPT_NAMESPACES];
-	const char *namespace =
+	const char *name =
 		text_at(s->annotations, "io.kubernetes.pod.namespace");
 	struct namespaces_error error = {"is not there"};
 	cleanup_close int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -180,10 +204,10 @@ static int find_rule(const struct cli *cli, const struct state *s,
 	*ret = (struct namespace_rule){.name = NULL};
 	if (!path)
 		return 0;
-	if (!namespace[0])
-	namespace =
-		text_at(s->annotations, "io.kubernetes.cri.sandbox-namespace");
-	(void)snprintf(pod, sizeof(pod), "%s/", namespace);
+	if (!name[0])
+		name = text_at(s->annotations,
+			       "io.kubernetes.cri.sandbox-namespace");
+	(void)snprintf(pod, sizeof(pod), "%s/", name);
 	r = namespaces_load(root, path, ret_file, &error);
 	if (r == 0 && *ret_file)
 		r = namespaces_find(*ret_file, pod, ret, &error);
@@ -228,48 +252,108 @@ static int attach_by_environment(const struct cli *cli, const struct state *s,
 	return r < 0 ? failed(cli, s, r) : 0;
 }
 
+/* Values that are possible by themselves may not go together: nobody is to get rid of a limit by
+ * that. */
+static int attach_what_can_be(const struct cli *cli, const struct state *s,
+			      const struct natra_target *target,
+			      struct wanted *wanted)
+{
+	const bool has_more = memcmp(&wanted->policy, &wanted->rates,
+				     sizeof(wanted->rates)) != 0;
+	int r = attach_by_environment(cli, s, target, &wanted->policy);
+
+	if (r && has_more && !hook_fails(cli) &&
+	    policy_has_limits(&wanted->rates))
+		r = attach_by_environment(cli, s, target, &wanted->rates);
+	return r;
+}
+
 static int attach(const struct cli *cli, struct state *s, const char *ifname,
 		  const struct natra_policy *options)
 {
-	const char *on_error = cli->opts.value[OPT_ON_ERROR];
-	const bool fails = on_error && strcmp(on_error, "fail") == 0;
 	struct natra_target target = NATRA_INIT(target);
-	struct wanted wanted = {.policy = *options};
+	struct wanted wanted = {.policy = *options,
+				.rates = NATRA_INIT(wanted.rates)};
 	struct namespace_rule rule;
 	cleanup_json cJSON *file = NULL;
 	int r = find_rule(cli, s, &file, &rule);
 
 	if (r == 0)
-		r = read_limits(cli, s, &rule, fails, &wanted);
+		r = read_limits(cli, s, &rule, &wanted);
 	if (r == 0 && policy_has_limits(&wanted.policy)) {
 		r = find_netns(s);
 		target.id = s->id;
 		target.ifname = ifname;
 		target.netns = s->netns;
 		if (r == 0)
-			r = attach_by_environment(cli, s, &target,
-						  &wanted.policy);
-		/* Values that are possible by themselves may not go together: nobody is to get rid
-		 * of a limit by that. */
-		if (r && s->netns[0] && !fails &&
-		    policy_has_limits(&wanted.plain) &&
-		    memcmp(&wanted.policy, &wanted.plain,
-			   sizeof(wanted.plain)) != 0)
-			r = attach_by_environment(cli, s, &target,
-						  &wanted.plain);
+			r = attach_what_can_be(cli, s, &target, &wanted);
 	}
 	free(wanted.classes);
 	return r;
 }
 
-static int detach(const struct cli *cli, const struct state *s)
+/* Returns whether a process is in a network namespace. */
+static bool has_process(uint64_t netns_inode)
+{
+	char path[PID_NETNS_MAX];
+	DIR *proc = opendir("/proc");
+	const struct dirent *entry;
+	bool found = false;
+	struct stat st;
+
+	while (!found && proc && (entry = readdir(proc))) {
+		unsigned long pid = strtoul(entry->d_name, NULL, 10);
+
+		if (!pid || pid > PID_MAX)
+			continue;
+		pid_netns((uint32_t)pid, path);
+		found = stat(path, &st) == 0 && st.st_ino == netns_inode;
+	}
+	if (proc)
+		(void)closedir(proc);
+	return found;
+}
+
+static int detach_id(const struct cli *cli, const struct state *s,
+		     const char *id)
 {
 	struct natra_target target = NATRA_INIT(target);
 	int r;
 
-	target.id = s->id;
+	target.id = id;
 	r = natra_detach(cli->n, &target);
 	return r < 0 ? failed(cli, s, r) : 0;
+}
+
+struct leaving {
+	const struct cli *cli;
+	const struct state *s;
+};
+
+/* Removes what an earlier container has left to others that have ended by now. */
+static int detach_unused(void *arg, const struct natra_info *info)
+{
+	const struct leaving *leaving = arg;
+
+	if (strncmp(info->id, ID_PREFIX, strlen(ID_PREFIX)) == 0 &&
+	    (info->interface_gone || !has_process(info->netns_inode)))
+		(void)detach_id(leaving->cli, leaving->s, info->id);
+	return 0;
+}
+
+/* Containers may share a network namespace, and with it the interface and its limits: these
+ * stay when the one for which they were made ends before the others. */
+static int detach(const struct cli *cli, const struct state *s)
+{
+	struct natra_info info = NATRA_INIT(info);
+	struct leaving leaving = {cli, s};
+	int r = natra_query(cli->n, s->id, &info);
+
+	if (r == -ENOENT)
+		(void)natra_foreach_attachment(cli->n, detach_unused, &leaving);
+	if (r == 0 && !info.interface_gone && has_process(info.netns_inode))
+		return 0;
+	return detach_id(cli, s, s->id);
 }
 
 static int check_on_error(const char *value)

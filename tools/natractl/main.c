@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "../common/memory.h"
+#include "../common/stream.h"
 #include "cli.h"
 #include "commands.h"
 #include "output.h"
@@ -113,6 +114,9 @@ static int dispatch(struct cli *cli, int argc, char **argv)
 	command = find_command(argv[next]);
 	if (!command)
 		return unknown_command(argv[next]);
+	/* A runtime that does not read what its hook says must not wait for that. */
+	if (command->run == cmd_hook)
+		stream_never_wait(STDERR_FILENO);
 
 	r = run_with(cli, command, argc - next - 1, argv + next + 1);
 	return command->run == cmd_hook ? hook_exit(argc, argv, r) : r;
