@@ -5,6 +5,7 @@ records its calls."""
 import itertools
 import json
 import os
+import signal
 import sys
 import time
 import unittest
@@ -468,6 +469,19 @@ class Adopt(Case):
                     hold.unlink()
                     agent.wait("part=pods")
                 self.assertEqual(len(self.calls("detach")), int(gone))
+
+    def test_stopped_job_goes_on(self):
+        """Pods would wait for the locks that it holds."""
+        self.node.pod("a", {"ingressRate": 1000000}, ["ptp"])
+        hold = self.node.touch("hold-attach")
+        with self.node.agent("--no-install") as agent:
+            wait_until(lambda: self.calls("attach"), agent.log)
+            with open(f"/proc/{agent.process.pid}/task/{agent.process.pid}/children",
+                      encoding="ascii") as children:
+                for pid in children.read().split():
+                    os.kill(int(pid), signal.SIGSTOP)
+            hold.unlink()
+            agent.wait("part=pods", timeout=20)
 
     def test_programs_fail(self):
         self.node.fail("preload", 1)

@@ -8,9 +8,11 @@
 
 #include "../common/text.h"
 
-/* The server ends a watch after this time; the token is read again then. */
-#define WATCH_S        290
-#define WATCH_MAX_MS   330000L
+/* The server ends a watch after a time from the shortest to the longest, by chance: the watches
+ * of all nodes began together when the server was started. The token is read again then. */
+#define WATCH_MIN_S    200
+#define WATCH_MAX_S    400
+#define WATCH_MAX_MS   440000L
 #define ANSWER_MAX_MS  15000
 #define LOOK_MS        500
 /* A watch that has lasted this long does not count as failed. */
@@ -173,7 +175,7 @@ static void begin_anew(void *arg)
  * and is no error. The server has a bookmark for each watch about once a minute, so
  * after a longer silence the watch begins anew, on another connection: if that is not
  * answered either, it has failed. A watch without bookmarks is silent while no pod
- * changes, so that one only ends at WATCH_S. */
+ * changes, so that one only ends when its time is over. */
 static void look_for_silence(struct podwatch *w)
 {
 	uint64_t silent_ms = clock_ms() - w->heard_ms;
@@ -219,10 +221,13 @@ static void time_over(void *arg)
 
 static char *make_path(const struct podwatch *w)
 {
+	const uint32_t seconds =
+		WATCH_MIN_S + random_number() % (WATCH_MAX_S - WATCH_MIN_S + 1);
+
 	return text_format("/api/v1/pods?watch=true&allowWatchBookmarks=%s"
-			   "&timeoutSeconds=%d&resourceVersion=%s"
+			   "&timeoutSeconds=%" PRIu32 "&resourceVersion=%s"
 			   "&fieldSelector=spec.nodeName%%3D%s",
-			   w->is_plain ? "false" : "true", WATCH_S,
+			   w->is_plain ? "false" : "true", seconds,
 			   w->version[0] ? w->version : "0", w->node);
 }
 

@@ -45,6 +45,8 @@ static _Noreturn void run_child(const struct work *work, pid_t parent)
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	(void)signal(SIGPIPE, SIG_DFL);
+	/* A terminal may stop processes that write to it in the background. */
+	(void)signal(SIGTTOU, SIG_IGN);
 	work->run(work->arg);
 	_exit(EXIT_SUCCESS);
 }
@@ -144,12 +146,15 @@ void workers_reap(struct workers *workers)
 	int status;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
 		struct work *work = workers->first;
 
 		while (work && work->pid != pid)
 			work = work->next;
-		if (work)
+		/* A job that somebody has stopped may hold locks for which pods wait. */
+		if (work && WIFSTOPPED(status))
+			(void)kill(-pid, SIGCONT);
+		else if (work)
 			ended(work, status);
 	}
 }
