@@ -36,30 +36,6 @@ int admission_read(struct natra *n, const struct natra_target *target,
 	return 0;
 }
 
-static int refuse_foreign(struct natra *n, const struct scene *scene,
-			  const char *id)
-{
-	char owner[NATRA_ID_MAX + 1];
-	int r;
-
-	if (!scene->foreign_natra)
-		return 0;
-	r = attachment_owner(n, &scene->pod_netns, scene->pod.ifindex, owner);
-	if (r == -ENOENT) {
-		log_line(
-			n, NATRA_LOG_WARN,
-			"%s: '%s' has natra programs without a record in this bpffs",
-			id, scene->pod.ifname);
-		return 0;
-	}
-	if (r == 0 && strcmp(owner, id) != 0)
-		return with_code(n, NATRA_CODE_OTHER_ID,
-				 refuse(n, -EBUSY,
-					"interface '%s' is attached as '%s'",
-					scene->pod.ifname, owner));
-	return r;
-}
-
 int admission_id(struct natra *n, const struct natra_target *target,
 		 int netns_fd, char *ret_id)
 {
@@ -99,7 +75,7 @@ int admission_lock(struct natra *n, struct admission *a)
 	a->order.id = a->id;
 	a->order.network = t->network;
 	a->order.label = t->label;
-	r = refuse_foreign(n, scene, a->id);
+	r = scene_refuse_other(n, scene, a->id);
 	return r < 0 ? r : pin_dir_lock_id(n, a->id, true, &a->dir);
 }
 

@@ -35,6 +35,24 @@ static int find_pod(const struct look *look, struct netlink *nl)
 			     : link_by_name(look->n, nl, look->ifname, pod);
 }
 
+static int look_at_hooks(struct natra *n, struct scene *scene, uint32_t ifindex)
+{
+	int r = 0;
+
+	for (int ingress = 0; ingress < 2 && r == 0; ingress++) {
+		struct hook hook = {ifindex, ingress};
+		bool is_cut = false;
+
+		r = hook_tcx_list(n, &hook, note_program, scene);
+		if (r == 0)
+			r = hook_clsact_list(n, &hook, note_program, scene,
+					     &is_cut);
+		/* A program of natra's may be among those that were not read. */
+		scene->foreign_natra |= is_cut;
+	}
+	return r;
+}
+
 /* Runs in the pod's namespace. */
 static int look_around(void *arg)
 {
@@ -49,19 +67,7 @@ static int look_around(void *arg)
 	r = netlink_open(look->n, &nl);
 	if (r == 0)
 		r = find_pod(look, &nl);
-	for (int ingress = 0; ingress < 2 && r == 0; ingress++) {
-		struct hook hook = {scene->pod.ifindex, ingress};
-
-		bool is_cut = false;
-
-		r = hook_tcx_list(look->n, &hook, note_program, scene);
-		if (r == 0)
-			r = hook_clsact_list(look->n, &hook, note_program,
-					     scene, &is_cut);
-		/* A program of natra's may be among those that were not read. */
-		scene->foreign_natra |= is_cut;
-	}
-	return r;
+	return r < 0 ? r : look_at_hooks(look->n, scene, scene->pod.ifindex);
 }
 
 static int look_at(struct natra *n, int pod_fd, const char *ifname,
@@ -118,4 +124,41 @@ int scene_look_named(struct natra *n, int pod_fd, const char *id,
 	}
 	r = scene_look(n, pod_fd, ifname, ret_scene);
 	return is_attached ? identity_explain(n, &gen, r) : r;
+}
+
+int scene_refuse_other(struct natra *n, const struct scene *scene,
+		       const char *id)
+{
+	char owner[NATRA_ID_MAX + 1];
+	int r;
+
+	if (!scene->foreign_natra)
+		return 0;
+	r = attachment_owner(n, &scene->pod_netns, scene->pod.ifindex, owner);
+	if (r == -ENOENT) {
+		log_line(
+			n, NATRA_LOG_WARN,
+			"%s: '%s' has natra programs without a record in this bpffs",
+			id, scene->pod.ifname);
+		return 0;
+	}
+	if (r == 0 && strcmp(owner, id) != 0)
+		return with_code(n, NATRA_CODE_OTHER_ID,
+				 refuse(n, -EBUSY,
+					"interface '%s' is attached as '%s'",
+					scene->pod.ifname, owner));
+	return r;
+}
+
+int scene_find_host(struct natra *n, struct netlink *nl,
+		    const struct scene *scene, const char *id,
+		    struct link_info *ret_host)
+{
+	struct scene of_host = *scene;
+	int r = link_host_peer(n, nl, &scene->pod, scene->pod_fd, ret_host);
+
+	of_host.foreign_natra = false;
+	if (r == 0 && id)
+		r = look_at_hooks(n, &of_host, ret_host->ifindex);
+	return r < 0 || !id ? r : scene_refuse_other(n, &of_host, id);
 }

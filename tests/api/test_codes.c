@@ -54,6 +54,7 @@ static void what_is_absent(void **state)
 
 static void what_is_in_the_way(void **state)
 {
+	struct natra_target own = pod_target(&pod, ID);
 	struct natra_target target = pod_target(&pod, "other");
 	struct natra_policy policy = policy_of(10, 10);
 
@@ -61,6 +62,13 @@ static void what_is_in_the_way(void **state)
 	attach();
 	FAILS(natra_attach(n, &target, &policy, NULL), EBUSY,
 	      NATRA_CODE_OTHER_ID);
+	rig_detach(n, ID);
+	/* There is nothing in the pod. */
+	policy.attach_mode = NATRA_MODE_CLSACT_HOSTSIDE;
+	assert_int_equal(natra_attach(n, &own, &policy, NULL), 0);
+	FAILS(natra_attach(n, &target, &policy, NULL), EBUSY,
+	      NATRA_CODE_OTHER_ID);
+	assert_int_equal(natra_attach(n, &own, &policy, NULL), 0);
 }
 
 static void what_cannot_be_configured(void **state)
