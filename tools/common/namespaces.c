@@ -171,10 +171,8 @@ static const cJSON *find_unknown(const cJSON *rule)
 {
 	static const char *const known[] = {"default", "max", "fastPass",
 					    "allowAnnotations"};
-	const cJSON *item;
 
-	cJSON_ArrayForEach(item, rule)
-	{
+	for (const cJSON *item = rule->child; item; item = item->next) {
 		size_t i = 0;
 
 		while (i < 4 && strcmp(item->string, known[i]) != 0)
