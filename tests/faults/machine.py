@@ -344,6 +344,21 @@ def paused(node, seconds=2):
     return f"pods start and stop; the edit of meanwhile after {took:.2f} s"
 
 
+def events_flood(node):
+    """While the agent is stopped, more changes than its socket has room for."""
+    sh("ip", "link", "add", "flood", "type", "veth", "peer", "name", "flood-peer")
+    node.agent.process.send_signal(signal.SIGSTOP)
+    subprocess.run(["tc", "-batch", "-"], text=True, check=True, timeout=60, input="".join(
+        f"qdisc replace dev flood root pfifo limit {n + 1}\n" for n in range(2000)))
+    with open("/proc/net/netlink", encoding="ascii") as sockets:
+        lost = max(int(line.split()[8]) for line in list(sockets)[1:])
+    must(lost, "no event was lost")
+    node.agent.process.send_signal(signal.SIGCONT)
+    sh("ip", "link", "del", "flood")
+    node.must_start()
+    return "events are lost; pods start and stop"
+
+
 def paused_long(node):
     return paused(node, 150)
 
@@ -462,6 +477,7 @@ ROWS = {
     "bpffs: another one is mounted over it": (mounted_over, 5),
     "bpffs: rm -r natra": (pins_removed, 5),
     "the agent is stopped for 2 s": (paused, 12),
+    "2000 netlink events at once": (events_flood, 5),
     "the agent is killed between edits": (killed, 5),
     "12 pods at once": (pods_at_once, 2),
 }
