@@ -27,8 +27,11 @@ static const char *const ids[PODS] = {"up-0", "up-1", "up-2"};
 
 static unsigned int loads;
 
-/* The library's calls of bpf(2) come here, and go on to the C library. */
-long syscall(long number, ...)
+/* The library's calls of bpf(2) come here, and go on to the C library. The parameter of unistd.h's
+ * own declaration has a name that is reserved. */
+long count_syscall(long number, ...) __asm__("syscall");
+
+long count_syscall(long number, ...)
 {
 	long (*next)(long, ...) = NULL;
 	void *found = dlsym(RTLD_NEXT, "syscall");
