@@ -51,7 +51,7 @@ def build_image():
 def manifest(variant="install"):
     """Return the objects of a manifest for a node with the usual directories."""
     with tempfile.TemporaryDirectory() as directory:
-        sh(f"{DEPLOY}/manifests", f"{directory}/made")
+        sh(f"{DEPLOY}/manifests", f"{directory}/made", timeout=120)
         with open(f"{directory}/made/default/{variant}/natra.yaml") as f:
             return [o for o in yaml.safe_load_all(f) if o]
 

@@ -148,7 +148,8 @@ def kubelet_configuration():
     return {
         "kind": "KubeletConfiguration",
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
-        "authentication": {"anonymous": {"enabled": False},
+        # The API server comes without a certificate, for `kubectl exec`.
+        "authentication": {"anonymous": {"enabled": True},
                            "webhook": {"enabled": False}},
         "authorization": {"mode": "AlwaysAllow"},
         "address": IP,
@@ -236,6 +237,8 @@ class Node:
                 "--authorization-mode=Node,RBAC",
                 "--enable-admission-plugins=NodeRestriction",
                 "--allow-privileged=true", "--profiling=false",
+                # For logs and exec; nothing here knows the node's name.
+                "--kubelet-preferred-address-types=InternalIP",
                 # With this feature a watch needs a newer etcd than Debian's.
                 "--feature-gates=WatchList=false",
                 f"--token-auth-file={self.tokens}", f"--bind-address={IP}",
@@ -290,7 +293,9 @@ class Node:
         old = self.runtime == "1.6"
         conf = (CONTAINERD_1 if old else CONTAINERD_2).format(
                 image=PAUSE, bin=BIN_DIR, net=NET_DIR)
-        path = write(f"{WORK}/containerd.toml", conf)
+        # natra reads the runtime's own configuration, and that of the machine is another.
+        os.makedirs("/etc/containerd", exist_ok=True)
+        path = write("/etc/containerd/config.toml", conf)
         if not old:
             # natra asks the containerd in PATH for its version.
             for name in ("containerd", "containerd-shim-runc-v2", "ctr"):

@@ -74,9 +74,9 @@ class Recorder:
             worst = max(worst, now - since)
         return worst
 
-    def most(self, begin, seconds, cap, among=None):
-        """Return the most that any stream, or any of these, got in a span from `begin` on, in
-        parts of what cap(stream) returns."""
+    def most(self, begin, seconds, cap):
+        """Return the most that any stream got in a span from `begin` on, in parts of
+        what cap(stream) returns."""
         worst, at = 0, 0
         for i, (now, counts) in enumerate(self.rows):
             while now - self.rows[at + 1][0] >= seconds and at + 1 < i:
@@ -84,5 +84,5 @@ class Recorder:
             then, old = self.rows[at]
             if then >= begin and now - then >= seconds:
                 worst = max(worst, *((counts[k] - old[k]) * 8 / (now - then) / cap(k)
-                                     for k in among or counts))
+                                     for k in counts))
         return worst

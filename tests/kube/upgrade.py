@@ -54,11 +54,10 @@ def way(cluster, helm, agent, recorder, words, what, before):
     time.sleep(1)
     report.equal(f"{what}: ABI", len(abis()), 1)
     report.equal("  limits", cluster.rates(), {"web": (RATE, RATE)})
-    limited = [s for s in recorder.traffic.streams if s[0] == "web"]
     report.most("  most in any 10 ms, of the cap",
-                recorder.most(begin, SHORT, cap, limited), MOST)
+                recorder.most(begin, SHORT, cap), MOST)
     report.most("  most in any second, of the cap",
-                recorder.most(begin, 1, cap, limited), 1.9)
+                recorder.most(begin, 1, cap), 1.9)
 
 
 def main(cluster, arguments):
@@ -69,17 +68,21 @@ def main(cluster, arguments):
         cluster.node.load_image(image)
     helm("install", "natra", f"{DEPLOY}/chart")
     rollout(agent, helm)
-    traffic = Traffic(cluster.client, cluster.pods.start(
-        {"web": rates("10M", "10M"), "free": {}}))
-    first = abis()
+    pods = cluster.pods.start({"web": rates("10M", "10M"), "free": {}})
+    # Streams without a limit take the machine, so they end before the upgrade begins.
+    traffic = Traffic(cluster.client, {"free": pods["free"]})
     recorder, begin = Recorder(traffic, 0.002), time.monotonic()
-    time.sleep(3)
-    free = [s for s in traffic.streams if s[0] == "free"]
+    time.sleep(2)
+    recorder.stop()
     report.least("without natra: most in any 10 ms, of the cap",
-                 recorder.most(begin, SHORT, cap, free), 4 * MOST)
+                 recorder.most(begin, SHORT, cap), 4 * MOST)
+    traffic.close()
+    traffic, first = Traffic(cluster.client, {"web": pods["web"]}), abis()
+    recorder = Recorder(traffic, 0.002)
+    time.sleep(2)
     repository, tag = NEXT.split(":")
     way(cluster, helm, agent, recorder,
-        ("upgrade", "natra", f"{DEPLOY}/chart", "--reuse-values", "--set",
+        ("upgrade", "natra", f"{DEPLOY}/chart", "--reuse-values", "--set-string",
          f"image.repository={repository},image.tag={tag}"), "upgrade", first)
     second = abis()
     way(cluster, helm, agent, recorder, ("rollback", "natra"), "rollback", second)
