@@ -75,7 +75,7 @@ def main(cluster, arguments):
     time.sleep(2)
     recorder.stop()
     report.least("without natra: most in any 10 ms, of the cap",
-                 recorder.most(begin, SHORT, cap), 4 * MOST)
+                 recorder.most(begin, SHORT, cap), 1.5 * MOST)
     traffic.close()
     traffic, first = Traffic(cluster.client, {"web": pods["web"]}), abis()
     recorder = Recorder(traffic, 0.002)
