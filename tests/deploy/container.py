@@ -117,6 +117,9 @@ def enter(pod_spec, container, capabilities):
     for name in ("proc", "sys", "dev"):
         sh("mount", "--rbind", f"/{name}", f"{root}/{name}")
     paths = {v["name"]: v["hostPath"]["path"] for v in pod_spec["volumes"]}
+    for v in pod_spec["volumes"]:
+        if v["hostPath"]["type"] == "DirectoryOrCreate":
+            os.makedirs(v["hostPath"]["path"], exist_ok=True)
     # A runtime mounts what is nested last.
     for m in sorted(container["volumeMounts"], key=lambda m: m["mountPath"].count("/")):
         mount(paths[m["name"]], root + m["mountPath"], m.get("readOnly"))

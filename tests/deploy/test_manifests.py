@@ -110,7 +110,7 @@ class Valid(unittest.TestCase):
                                ("platfom=k3s", "platfom"), ("live=maybe", "/live"),
                                ("edits=raise", "/edits"),
                                ("args={node}", "/args"), ("groups.node=10G", "/groups"),
-                               ("namespaces.A.max.egressRate=1M", "/namespaces"),
+                               ("namespaces.A.max.egressRate=1M", "'A'"),
                                ("namespaces.a.max.rate=1M", "/namespaces"),
                                ("namespaces.a.fastPass=no", "/namespaces"),
                                ("image.digest=x", "digest"),
@@ -252,10 +252,11 @@ class Obligations(unittest.TestCase):
 
     def test_volumes(self):
         for volume in self.spec["volumes"]:
-            self.assertEqual(volume["hostPath"]["type"], "Directory", volume)
+            self.assertEqual(volume["hostPath"]["type"], "DirectoryOrCreate" if
+                             volume["name"] == "state" else "Directory", volume)
         writable = {m["name"] for m in self.agent["volumeMounts"]
                     if not m.get("readOnly")}
-        self.assertEqual(writable, {"net-dir", "bin-dir", "bpf"})
+        self.assertEqual(writable, {"net-dir", "bin-dir", "bpf", "state"})
         for m in self.agent["volumeMounts"]:
             self.assertEqual(m["mountPropagation"], "HostToContainer", m)
 

@@ -77,9 +77,11 @@ volumeMounts:
   # host's path, too.
   - name: state
     mountPath: /host/var/lib/natra
+    mountPropagation: HostToContainer
   - name: state
     mountPath: /var/lib/natra
     readOnly: true
+    mountPropagation: HostToContainer
   {{- if .Values.namespaces }}
   - name: namespaces
     mountPath: /etc/natra-namespaces
