@@ -462,8 +462,7 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 	if (mouse && limits->pass == NATRA_PASS_FREE) {
 		if (natra_unlikely(!(stripe->count[NATRA_COUNT_MICE].packets %
 				     NATRA_OVER_PACKETS)))
-			(void)over_global(config, state, active,
-					  packet->now_ns);
+			watch_limits(config, state, limits, packet, active);
 		return NATRA_COUNT_MICE;
 	}
 	packet->mouse = mouse && limits->pass != NATRA_PASS_OFF;

@@ -4,7 +4,10 @@
  * charged for it: once in a window what all packets passed since is compared with what the limit
  * allows. What is over it adds to a debt, which is paid back by what is under nine eighths of the
  * limit, because heavy flows may be over it by a few percent for a while. A burst, a queue that
- * fills up, and a second's worth of small flows are no debt yet (natra_limits.over_debt).
+ * fills up, and a second's worth of small flows are no debt yet (natra_over_limits.debt).
+ *
+ * A group is judged in the same way. Its programs charge it for all but the small flows that are
+ * free, and of these it hears once in a window of each slot of a member, when that is looked at.
  *
  * It is told when a whole window is over after the debt was made, so that its factor is that of
  * the flood and not of the moment in which it began; and again only after the debt was paid back.
@@ -49,14 +52,14 @@ natra_inline int natra_over_take(struct natra_over *over, __u64 now_ns,
  * or 0. The caller has taken the window.
  */
 natra_inline __u32 natra_over_judge(struct natra_over *over,
-				    const struct natra_limits *limits,
-				    const struct natra_limits *before,
-				    __u64 active, __u64 passed, __u64 since_ns,
+				    const struct natra_over_limits *limits,
+				    const struct natra_over_limits *before,
+				    __u16 active, __u64 passed, __u64 since_ns,
 				    __u64 now_ns)
 {
 	const __u64 pause = (now_ns - since_ns) >> NATRA_OVER_SHIFT;
 	const __u64 bytes = passed - over->passed;
-	__u64 allowed, debt, percent, rate = limits->over_rate;
+	__u64 allowed, debt, percent, rate = limits->rate;
 
 	over->passed = passed;
 	if (pause > NATRA_OVER_PAUSE_MAX) {
@@ -69,10 +72,10 @@ natra_inline __u32 natra_over_judge(struct natra_over *over,
 	 * held in this one; what was no debt at a higher limit is none now. */
 	if (over->active != active) {
 		over->active = active;
-		if (rate < before->over_rate) {
-			rate = before->over_rate;
-			if (over->debt > limits->over_debt)
-				over->debt = limits->over_debt;
+		if (rate < before->rate) {
+			rate = before->rate;
+			if (over->debt > limits->debt)
+				over->debt = limits->debt;
 		}
 	}
 	allowed = (rate * pause) >> (NATRA_WINDOW_SHIFT - NATRA_OVER_SHIFT);
@@ -80,12 +83,12 @@ natra_inline __u32 natra_over_judge(struct natra_over *over,
 	debt -= debt < allowed + (allowed >> 3) ? debt
 						: allowed + (allowed >> 3);
 	/* The debt of a flood of an hour is paid back in a window, too. */
-	if (debt > limits->over_debt + limits->over_rate)
-		debt = limits->over_debt + limits->over_rate;
+	if (debt > limits->debt + limits->rate)
+		debt = limits->debt + limits->rate;
 	over->debt = debt;
 	if (!debt)
 		over->phase = NATRA_OVER_UNDER;
-	if (debt <= limits->over_debt || bytes <= allowed)
+	if (debt <= limits->debt || bytes <= allowed)
 		return 0;
 	if (over->phase == NATRA_OVER_UNDER) {
 		over->phase = NATRA_OVER_DEBT;

@@ -148,6 +148,13 @@ struct natra_membership {
 	struct natra_rate floor; /* without a burst */
 };
 
+/* From when on small flows exceed a limit together, see natra_over.h: how many bytes the rate is
+ * in a window, 0 if nobody looks, and how many over it are no debt yet. */
+struct natra_over_limits {
+	__u64 rate;
+	__u64 debt;
+};
+
 /* The limits of one direction. */
 struct natra_limits {
 #ifdef NATRA_NEXT_ABI
@@ -186,10 +193,7 @@ struct natra_limits {
 	/* For NATRA_PASS_STRICT: rate.mult for mice, which is less if their share is more than
 	 * the rate. */
 	__u64 mice_mult;
-	/* For NATRA_PASS_FREE, see natra_over.h: how many bytes the rate is in a window, 0 if
-	 * nobody looks, and how many over it are no debt yet. */
-	__u64 over_rate;
-	__u64 over_debt;
+	struct natra_over_limits over; /* for NATRA_PASS_FREE */
 	__u64 reserved[2];
 };
 
@@ -255,7 +259,8 @@ enum natra_report {
 	NATRA_REPORT_MICE_OVER_SHARE,
 	/* Small flows exceed the limit together (NATRA_PASS_FREE), see natra_over.h. It is of no
 	 * flow: the tuple has the percent of the limit that passed in the first word of
-	 * the source, and is 0 otherwise. */
+	 * the source, and in the second one the place of the group whose limit it is, as
+	 * natra_membership.group has it, or 0. All else in it is 0. */
 	NATRA_REPORT_OVER_LIMIT,
 	NATRA_REPORT_MAX
 };
@@ -345,15 +350,18 @@ struct natra_fair {
 	__s32 over;      /* the overdraft in that tick, 16 bits of fraction */
 };
 
-/* How far all packets together are over the limit, see natra_over.h. */
+/* How far all packets together are over the limit of a slot or of a group, see natra_over.h. */
 struct natra_over {
 	__u64 time_ns; /* when it was looked at last */
 	__u64 passed;  /* all bytes until then */
 	__u64 debt;    /* in bytes */
-	__u64 active;  /* natra_config.active, by which it was judged */
+	/* The bytes that passed uncharged: in a slot as many as its groups know of, and in a
+	 * group those of all members. */
+	__u64 uncharged;
 	__u64 over_ns; /* when a window was found to be over the limit last, */
 	__u32 percent; /* and how much of the limit it was */
-	__u32 phase;   /* enum natra_over_phase */
+	__u16 active;  /* low bits of `active` of the slot or group, by which it was judged */
+	__u16 phase;   /* enum natra_over_phase */
 };
 
 #define NATRA_FRAGMENTED 8
@@ -379,6 +387,7 @@ struct natra_group_limits {
 	__u32 enter_units;
 	__u32 leave_units; /* as in natra_limits */
 	struct natra_membership parent;
+	struct natra_over_limits over;
 };
 
 /* A group as it was asked for, which only user space reads. It is in the entry for
@@ -411,7 +420,8 @@ struct natra_group {
 	__u64 active; /* counts changes; bit 0 is the index of the active limits */
 	struct natra_group_limits limits[2];
 	struct natra_group_given given;
-	__u64 reserved[4];
+	struct natra_over over;
+	__u64 reserved[2];
 };
 
 /* The limits under which gates are charged: natra_config.active, and natra_debt_unit() of
@@ -497,8 +507,8 @@ _Static_assert(sizeof(struct natra_parsed_packet) == 72, "no hidden padding");
 _Static_assert(sizeof(struct natra_connects) == 288, "no hidden padding");
 _Static_assert(sizeof(struct natra_fixed) == 12, "no hidden padding");
 _Static_assert(sizeof(struct natra_subnet) == 24, "no hidden padding");
-_Static_assert(sizeof(struct natra_group) == NATRA_MOVED + 448,
-	       "as long as seven cache lines");
+_Static_assert(sizeof(struct natra_group) == NATRA_MOVED + 512,
+	       "as long as eight cache lines");
 _Static_assert(sizeof(struct natra_state) ==
 		       NATRA_MOVED + 128 + 832 + 2048 + 2048 + 8192 +
 			       NATRA_STRIPES * 512 +

@@ -489,6 +489,7 @@ struct natra_event {
 	/** With NATRA_EVENT_OVER_LIMIT, which has no flow: what passed in a second, in
 	 *  percent of the limit. */
 	uint32_t over_percent;
+	char group[NATRA_GROUP_NAME_MAX + 1]; /**< whose limit it is; "": of none */
 };
 
 /**
@@ -523,6 +524,8 @@ struct natra_group_info {
 	 *  flows that were not dropped, and of small ones that are charged. */
 	struct natra_count ingress_charged;
 	struct natra_count egress_charged;
+	/** By natra_direction, as natra_direction_stats has them of one member. */
+	uint64_t over_limit_ns[2], over_limit_percent[2];
 };
 
 /** One program on a hook that an attachment uses: the attachment's own or a

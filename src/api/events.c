@@ -8,6 +8,7 @@
 
 #include "api/internal.h"
 #include "api/structs.h"
+#include "state/group_map.h"
 #include "state/pin_dir.h"
 #include "state/ring.h"
 #include "util/cleanup.h"
@@ -224,6 +225,24 @@ int natra_events_fd(const struct natra_events *events)
 	return events ? events->timer_fd : -EINVAL;
 }
 
+/* Finds the name of the group that has this place. One that is gone has none. */
+static int name_group(struct natra *n, uint32_t place,
+		      struct natra_event *event)
+{
+	cleanup_groups struct groups groups = GROUPS_INIT;
+	const struct natra_group_given *given;
+	int r;
+
+	if (!place || place > 2 * NATRA_GROUPS)
+		return 0;
+	r = groups_open(n, false, &groups);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	given = groups_given(&groups, (place - 1) / 2 + 1);
+	(void)str_copy(event->group, sizeof(event->group), given->name);
+	return 0;
+}
+
 /* Reads an entry. If another ring has taken the place of this one, goes on with
  * that. */
 static int read_entry(struct natra_events *events,
@@ -279,6 +298,8 @@ int natra_events_read(struct natra_events *events,
 		event.flow = flow_of_tuple(&entry.tuple);
 	event.lost = events->lost;
 	r = name_event(events, &entry, &event);
+	if (r == 0 && event.reason == NATRA_EVENT_OVER_LIMIT)
+		r = name_group(events->n, entry.tuple.saddr[1], &event);
 	if (r < 0) {
 		events->lost++;
 		return r;

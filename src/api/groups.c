@@ -117,6 +117,10 @@ static int call(const struct groups *groups, uint32_t number,
 		.automatic = given->automatic != 0,
 		.ingress_charged = count_of(&ingress[0].charged),
 		.egress_charged = count_of(&ingress[1].charged),
+		.over_limit_ns = {ingress[0].over.over_ns,
+				  ingress[1].over.over_ns},
+		.over_limit_percent = {ingress[0].over.percent,
+				       ingress[1].over.percent},
 	};
 
 	return fn(arg, &info);

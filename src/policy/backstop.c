@@ -64,6 +64,6 @@ struct natra_limits policy_backstop(const struct natra_policy *policy)
 		policy_units((uint64_t)l.enter_units << (NATRA_UNIT_SHIFT + 1));
 	l.leave_units = policy_leave_units(l.enter_units);
 	l.ramp_mult = UINT64_MAX / l.rate.burst_ns;
-	l.over_rate = 0; /* The host side tells. */
+	l.over.rate = 0; /* The host side tells. */
 	return l;
 }

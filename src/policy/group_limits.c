@@ -52,5 +52,7 @@ struct natra_group_limits group_limits(const struct natra_group_given *given,
 					    POLICY_FAIR_SHIFT_POLICED);
 	l.fair_shift[1] = policy_fair_shift(&l.rate, GSO_MAX_BYTES,
 					    POLICY_FAIR_SHIFT_HELD);
+	/* Members may hold packets for different times: none counts. */
+	l.over = policy_over(rate, burst, 0);
 	return l;
 }

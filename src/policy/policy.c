@@ -411,16 +411,17 @@ uint32_t policy_leave_units(uint32_t enter_units)
 	return units ? units : 1;
 }
 
-/* Sets from when on small flows that are free exceed the limit, see natra_over.h. What is no
- * debt is the burst, the queue, and as much of small flows as a page with its pictures has. */
-static void set_over(struct natra_limits *l, uint64_t rate, uint64_t burst)
+struct natra_over_limits policy_over(uint64_t rate, uint64_t burst,
+				     uint64_t delay_ns)
 {
-	const uint64_t ns = NS_PER_SEC + l->max_delay_ns;
+	const uint64_t ns = NS_PER_SEC + delay_ns;
 	const uint64_t most = UINT64_MAX / 4;
 
-	l->over_rate = policy_bytes_in(rate, 1ULL << NATRA_WINDOW_SHIFT);
-	l->over_debt =
-		(burst > most ? most : burst) + policy_bytes_in(rate, ns);
+	return (struct natra_over_limits){
+		.rate = policy_bytes_in(rate, 1ULL << NATRA_WINDOW_SHIFT),
+		.debt = (burst > most ? most : burst) +
+			policy_bytes_in(rate, ns),
+	};
 }
 
 static uint32_t threshold_units(const struct natra_policy *p, uint64_t rate)
@@ -534,7 +535,7 @@ struct natra_limits policy_limits_of(const struct natra_policy *policy,
 				      ? l.unfelt_delay_ns / 2
 				      : TARGET_NS;
 	}
-	set_over(&l, rate, burst);
+	l.over = policy_over(rate, burst, l.max_delay_ns);
 	set_fair(&l, leg, paced, segs);
 	l.leave_units = policy_leave_units(l.enter_units);
 	if (is_member)

@@ -78,6 +78,12 @@ uint64_t policy_bytes_in(uint64_t rate_bits_per_sec, uint64_t ns);
 uint32_t policy_units(uint64_t bytes);
 uint32_t policy_leave_units(uint32_t enter_units);
 
+/* Returns from when on small flows that are free exceed the limit, see natra_over.h. What is no
+ * debt is the burst (in bytes), the queue, and as much of small flows as a page with its pictures
+ * has. */
+struct natra_over_limits policy_over(uint64_t rate_bits_per_sec, uint64_t burst,
+				     uint64_t delay_ns);
+
 /* Returns the least power of two of ns, as a shift, in which the bytes can be
  * sent at the rate. */
 uint32_t policy_fair_shift(const struct natra_rate *rate, uint64_t bytes,

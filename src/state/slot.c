@@ -192,6 +192,11 @@ static uint64_t passed_bytes(const struct natra_state *state)
 	       sum.count[NATRA_COUNT_MARKED].bytes;
 }
 
+static uint64_t free_bytes(const struct natra_state *state)
+{
+	return slot_sum(state).count[NATRA_COUNT_MICE].bytes;
+}
+
 /* Lets the new slot's first window have what the old one's last window had. What passed at a
  * higher limit counts as the same part of the new one. */
 static void carry_over(const struct natra_state *from,
@@ -202,17 +207,19 @@ static void carry_over(const struct natra_state *from,
 	struct natra_over over = from->over;
 	uint64_t bytes = passed_bytes(from) - over.passed;
 
-	if (!over.time_ns || !from_limits->over_rate || !to_limits->over_rate)
+	if (!over.time_ns || !from_limits->over.rate || !to_limits->over.rate)
 		return;
-	if (to_limits->over_rate < from_limits->over_rate) {
+	if (to_limits->over.rate < from_limits->over.rate) {
 		bytes = (uint64_t)((double)bytes /
-				   (double)from_limits->over_rate *
-				   (double)to_limits->over_rate);
-		if (over.debt > to_limits->over_debt)
-			over.debt = to_limits->over_debt;
+				   (double)from_limits->over.rate *
+				   (double)to_limits->over.rate);
+		if (over.debt > to_limits->over.debt)
+			over.debt = to_limits->over.debt;
 	}
 	over.passed = passed_bytes(to) - bytes;
-	over.active = active;
+	/* Its groups have not heard of these yet. */
+	over.uncharged = free_bytes(to) - (free_bytes(from) - over.uncharged);
+	over.active = (uint16_t)active;
 	to->over = over;
 }
 

@@ -405,8 +405,8 @@ static void watch_the_limit(enum natra_pass pass)
 	limits.pass = pass;
 	limits.enter_units = UNITS;
 	limits.leave_units = UNITS / 8;
-	limits.over_rate = 40 * LEN;
-	limits.over_debt = 20 * LEN;
+	limits.over.rate = 40 * LEN;
+	limits.over.debt = 20 * LEN;
 	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
 }
 

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Tests what `natractl doctor` says of small flows that exceed a pod's limit together: real
-ones, and within the limit, and where they are charged."""
+ones, and within the limit, and over that of a class and of a group."""
 import sys
 import unittest
 
-from test_pods import Case, Patient, isolate, run
+from test_pods import BPFFS, Case, Patient, isolate, run
 
 # Each of a hundred sockets is a small flow, and its datagrams are a factor of the limit.
 FLOOD = """
@@ -17,6 +17,8 @@ while time.monotonic() < end:
         s.sendto(bytes(int(sys.argv[1])), ("10.99.0.1", 9))
     time.sleep(0.25)
 """
+
+FACTOR = r" (2\.[5-9]|3\.\d)"
 
 
 class Over(Case):
@@ -33,15 +35,25 @@ class Over(Case):
         found = p.find()
         self.assertEqual(list(found), ["over-limit"])
         self.assertRegex(found["over-limit"]["text"],
-                         r" (2\.[5-9]|3\.\d) times the limit passed egress ")
+                         FACTOR + " times the limit passed egress ")
         p.mend(found["over-limit"]["mend"])
         self.assertEqual(p.find(), {})
 
-    def test_strict(self):
+    def test_over_the_limits_of_a_class_and_of_a_group(self):
         p = Patient()
         self.addCleanup(p.close)
-        p.attach("--egress-rate", "1M", "--fast-pass", "strict")
+        p.tool("group", "set", "tenant", "--egress-rate", "1M")
+        self.addCleanup(p.tool, "group", "remove", "tenant")
+        self.addCleanup(p.detach)
+        p.attach("--group", "tenant", "--class", "near=10.99.0.1/32,egress-rate=1M")
         self.flood(p, 900)
+        found = p.doctor("--json", bare=False, bpffs=BPFFS).json["findings"]
+        self.assertEqual([f["check"] for f in found], ["over-limit"] * 2)
+        for f, of in zip(found, ("class 'near'", "group 'tenant'")):
+            self.assertRegex(f["text"], FACTOR + f" times the limit of {of} passed egress ")
+        self.assertRegex(p.tool("group", "show", "tenant"),
+                         FACTOR + r" times the limit passed in a second, \d+ s ago\n")
+        p.mend(found[0]["mend"])
         self.assertEqual(p.find(), {})
 
 

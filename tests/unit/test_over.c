@@ -4,6 +4,7 @@
 #include "cm.h"
 
 #include "natra_over.h"
+#include "policy/group_limits.h"
 #include "policy_of.h"
 
 #define WINDOW (1ULL << NATRA_WINDOW_SHIFT)
@@ -35,8 +36,8 @@ static uint32_t window_with(uint64_t percent)
 	passed += RATE / 8 * WINDOW / 1000000000 * percent / 100;
 	assert_true(natra_over_take(&over, now_ns, &since_ns));
 	assert_false(natra_over_take(&over, now_ns, &other_ns));
-	return natra_over_judge(&over, &limits, &before, active, passed,
-				since_ns, now_ns);
+	return natra_over_judge(&over, &limits.over, &before.over,
+				(uint16_t)active, passed, since_ns, now_ns);
 }
 
 static uint32_t told_of(uint64_t percent, int windows)
@@ -105,7 +106,7 @@ static void what_passed_at_a_higher_limit_is_not_told(void **state)
 	(void)state;
 	before = policy_limits(&policy, LEG_EGRESS, true);
 	(void)window_with(0);
-	over.debt = before.over_debt;
+	over.debt = before.over.debt;
 	active++;
 	assert_int_equal(window_with(5000), 0);
 	before = limits;
@@ -120,7 +121,7 @@ static void who_changes_the_limit_does_not_hide_a_flood(void **state)
 	(void)window_with(0);
 	for (int i = 0; i < 10; i++) {
 		before = limits;
-		limits.over_rate--;
+		limits.over.rate--;
 		active++;
 		told += window_with(400);
 	}
@@ -137,8 +138,9 @@ static void what_passed_in_a_pause_does_not_count(void **state)
 	active++;
 	now_ns += 100 * WINDOW;
 	assert_true(natra_over_take(&over, now_ns, &since_ns));
-	assert_int_equal(natra_over_judge(&over, &limits, &before, active,
-					  passed * 99, since_ns, now_ns),
+	assert_int_equal(natra_over_judge(&over, &limits.over, &before.over,
+					  (uint16_t)active, passed * 99,
+					  since_ns, now_ns),
 			 0);
 	assert_int_equal(over.debt, 0);
 	assert_int_equal(over.active, active);
@@ -156,8 +158,8 @@ static uint32_t pass_until_told(struct natra_over *of, uint64_t *sum,
 
 		*sum += bytes;
 		assert_true(natra_over_take(of, n * 60 * WINDOW, &since_ns));
-		told = natra_over_judge(of, &limits, &before, 0, *sum, since_ns,
-					n * 60 * WINDOW);
+		told = natra_over_judge(of, &limits.over, &before.over, 0, *sum,
+					since_ns, n * 60 * WINDOW);
 	}
 	return told;
 }
@@ -173,14 +175,14 @@ static void any_rate_can_be_exceeded(void **state)
 
 		policy.egress_burst_bits = i == 2 ? UINT64_MAX / 2 : 0;
 		limits = policy_limits(&policy, LEG_EGRESS, false);
-		assert_true(limits.over_rate > 0);
+		assert_true(limits.over.rate > 0);
 		over = (struct natra_over){0};
 		/* 50 seconds of it in 64 */
 		assert_int_equal(pass_until_told(&over, &sum,
 						 50 * (rates[i] / 8 + 1), 1,
 						 3000),
 				 0);
-		limits.over_debt = 0;
+		limits.over.debt = 0;
 		assert_in_range(pass_until_told(&over, &sum,
 						200 * (rates[i] / 8 + 1), 3000,
 						3010),
@@ -194,9 +196,24 @@ static void the_backstop_tells_nothing(void **state)
 	const struct natra_policy policy = policy_of(RATE, 0);
 
 	(void)state;
-	assert_int_equal(policy_backstop(&policy).over_rate, 0);
-	assert_int_not_equal(policy_limits(&policy, LEG_HOST, false).over_rate,
+	assert_int_equal(policy_backstop(&policy).over.rate, 0);
+	assert_int_not_equal(policy_limits(&policy, LEG_HOST, false).over.rate,
 			     0);
+}
+
+/* It is judged by its own rate, whatever those of its members and of its parent are. */
+static void a_group_has_a_limit_of_its_own(void **state)
+{
+	const struct natra_group_given given = {
+		.name = "g",
+		.rate_bits_per_sec = {0, RATE},
+	};
+	const struct natra_group_limits l = group_limits(&given, NULL, true);
+
+	(void)state;
+	assert_int_equal(l.over.rate, limits.over.rate);
+	assert_int_equal(l.over.debt, RATE / 8 + RATE / 16);
+	assert_int_equal(group_limits(&given, NULL, false).over.rate, 0);
 }
 
 int main(void)
@@ -212,6 +229,7 @@ int main(void)
 		CASE(what_passed_in_a_pause_does_not_count),
 		CASE(any_rate_can_be_exceeded),
 		CASE(the_backstop_tells_nothing),
+		CASE(a_group_has_a_limit_of_its_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

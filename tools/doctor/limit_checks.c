@@ -317,32 +317,73 @@ static void exempt(const struct finder *f)
 /* Small flows that were over the limit in this time are so again, in all likelihood. */
 #define OVER_AGE_S 600
 
+/* `of` is "", or says which class's or group's limit it is. */
 static void report_over(const struct finder *f, const char *direction,
-			const struct natra_direction_stats *s)
+			const char *of, uint64_t over_ns, uint64_t percent)
 {
 	char factor[32];
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	if (!s->over_limit_ns ||
-	    s->over_limit_ns / 1000000000 + OVER_AGE_S < (uint64_t)now.tv_sec)
+	if (!over_ns ||
+	    over_ns / 1000000000 + OVER_AGE_S < (uint64_t)now.tv_sec)
 		return;
-	(void)snprintf(factor, sizeof(factor), "%.1f",
-		       (double)s->over_limit_percent / 100);
-	found(f, "direction", direction, "factor", factor, "id", f->pod->id,
-	      NULL);
+	(void)snprintf(factor, sizeof(factor), "%.1f", (double)percent / 100);
+	found(f, "direction", direction, "of", of, "factor", factor, "id",
+	      f->pod->id, NULL);
+}
+
+static void report_slot(const struct finder *f, const char *of,
+			const struct natra_stats *stats)
+{
+	report_over(f, "ingress", of, stats->ingress.over_limit_ns,
+		    stats->ingress.over_limit_percent);
+	report_over(f, "egress", of, stats->egress.over_limit_ns,
+		    stats->egress.over_limit_percent);
+}
+
+static int report_class(void *arg, const struct natra_class *class,
+			const struct natra_stats *stats)
+{
+	cleanup_text char *of = text_format(" of class '%s'", class->name);
+
+	report_slot(arg, of, stats);
+	return 0;
+}
+
+static int report_group(void *arg, const struct natra_group_info *group)
+{
+	const struct finder *f = arg;
+	const struct natra_policy *policy = &f->pod->info.policy;
+	cleanup_text char *of = NULL;
+
+	if (strcmp(policy->group, group->name) != 0 ||
+	    policy->group_is_automatic != group->automatic)
+		return 0;
+	of = text_format(" of group '%s'", group->name);
+	for (int i = 0; i < NATRA_DIRECTION_MAX; i++)
+		report_over(f,
+			    i == NATRA_DIRECTION_EGRESS ? "egress" : "ingress",
+			    of, group->over_limit_ns[i],
+			    group->over_limit_percent[i]);
+	return 0;
 }
 
 static void over_limit(const struct finder *f)
 {
+	const struct natra_info *info = &f->pod->info;
 	struct natra_stats stats = NATRA_INIT(stats);
 
 	if (!pod_is_limited(f->pod) || is_foreign(f->pod) ||
-	    f->pod->info.effective.fast_pass != NATRA_FAST_PASS_FREE ||
-	    natra_stats(f->node->n, f->pod->id, &stats) < 0)
+	    info->effective.fast_pass != NATRA_FAST_PASS_FREE)
 		return;
-	report_over(f, "ingress", &stats.ingress);
-	report_over(f, "egress", &stats.egress);
+	if (natra_stats(f->node->n, f->pod->id, &stats) == 0)
+		report_slot(f, "", &stats);
+	if (info->policy.classes_len)
+		(void)natra_foreach_class_stats(f->node->n, f->pod->id,
+						report_class, (void *)f);
+	if (info->policy.group[0])
+		(void)natra_foreach_group(f->node->n, report_group, (void *)f);
 }
 
 static void not_paced(const struct finder *f)
@@ -404,7 +445,7 @@ const struct check checks_of_limits[] = {
 	 "{percent} % of the bytes {direction} were of peers {list}, which are not limited",
 	 "natractl show {id}", exempt},
 	{"over-limit",
-	 "small flows are not charged, and with them {factor} times the limit passed {direction} in a second of the last ten minutes",
+	 "small flows are not charged, and with them {factor} times the limit{of} passed {direction} in a second of the last ten minutes",
 	 "natractl set {id} --fast-pass strict", over_limit},
 	{"not-paced",
 	 "egress is dropped and not paced, because '{ifname}' has the qdisc {qdisc} ({reason})",

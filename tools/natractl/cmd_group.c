@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../src/util/clock.h"
 #include "cli.h"
 #include "group.h"
 #include "json.h"
@@ -134,6 +135,18 @@ static int set(struct cli *cli, const char *name)
 	return r < 0 ? failure(cli, r) : EXIT_SUCCESS;
 }
 
+/* Prints that free small flows were over the limit, if they ever were. */
+static void print_over(const struct natra_group_info *group, int direction)
+{
+	const uint64_t over_ns = group->over_limit_ns[direction];
+
+	if (over_ns)
+		printf("  %-10s %.1f times the limit passed in a second, %" PRIu64
+		       " s ago\n",
+		       "", (double)group->over_limit_percent[direction] / 100,
+		       (clock_ns(CLOCK_MONOTONIC) - over_ns) / NS_PER_S);
+}
+
 static void print_direction(const char *title, uint64_t rate, uint64_t burst,
 			    const struct natra_count *charged)
 {
@@ -150,8 +163,10 @@ static void print_group(const struct natra_group_info *group)
 	putchar('\n');
 	print_direction("ingress", group->ingress_rate_bits_per_sec,
 			group->ingress_burst_bits, &group->ingress_charged);
+	print_over(group, NATRA_DIRECTION_INGRESS);
 	print_direction("egress", group->egress_rate_bits_per_sec,
 			group->egress_burst_bits, &group->egress_charged);
+	print_over(group, NATRA_DIRECTION_EGRESS);
 	if (group->parent) {
 		printf("  %-10s ", "parent");
 		print_text(stdout, group->parent, 0);
@@ -174,6 +189,15 @@ static void add_count(cJSON *parent, const char *key,
 
 	json_add_u64(o, "packets", count->packets);
 	json_add_u64(o, "bytes", count->bytes);
+}
+
+static void add_over(cJSON *parent, const char *key,
+		     const struct natra_group_info *group, int direction)
+{
+	cJSON *o = cJSON_AddObjectToObject(parent, key);
+
+	json_add_u64(o, "ns", group->over_limit_ns[direction]);
+	json_add_u64(o, "percent", group->over_limit_percent[direction]);
 }
 
 void group_json(cJSON *to, const struct natra_group_info *group)
@@ -199,6 +223,8 @@ static cJSON *json_of(const struct natra_group_info *group)
 	cJSON_AddBoolToObject(o, "automatic", group->automatic != 0);
 	add_count(o, "ingress_charged", &group->ingress_charged);
 	add_count(o, "egress_charged", &group->egress_charged);
+	add_over(o, "ingress_over_limit", group, NATRA_DIRECTION_INGRESS);
+	add_over(o, "egress_over_limit", group, NATRA_DIRECTION_EGRESS);
 	return o;
 }
 

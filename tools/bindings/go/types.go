@@ -390,6 +390,8 @@ type Event struct {
 	// OverPercent is with EventOverLimit, which has no flow: what passed in a second, in
 	// percent of the limit.
 	OverPercent uint32
+	// Group is the group whose limit was exceeded with EventOverLimit; "": that of ID.
+	Group string
 }
 
 // UnmarshalJSON reads what natractl writes.
@@ -401,6 +403,7 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 		Reason    EventReason   `json:"reason"`
 		Time      time.Duration `json:"time_ns"`
 		Over      uint32        `json:"over_percent"`
+		Group     string        `json:"group"`
 		Lost      uint64        `json:"lost"`
 		Class     string        `json:"class"`
 	}
@@ -408,7 +411,7 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	*e = Event{ID: wire.ID, Label: wire.Label, Reason: wire.Reason, Time: wire.Time,
-		Lost: wire.Lost, Class: wire.Class, OverPercent: wire.Over,
+		Lost: wire.Lost, Class: wire.Class, OverPercent: wire.Over, Group: wire.Group,
 		Backstop: wire.Direction == "backstop"}
 	if err := json.Unmarshal(data, &e.Flow); err != nil || e.Backstop {
 		return err

@@ -380,6 +380,7 @@ pub struct natra_event {
     pub flow: natra_flow,
     pub class_name: [::std::os::raw::c_char; 32usize],
     pub over_percent: u32,
+    pub group: [::std::os::raw::c_char; 128usize],
 }
 impl Default for natra_event {
     fn default() -> Self {
@@ -406,6 +407,8 @@ pub struct natra_group_info {
     pub automatic: u32,
     pub ingress_charged: natra_count,
     pub egress_charged: natra_count,
+    pub over_limit_ns: [u64; 2usize],
+    pub over_limit_percent: [u64; 2usize],
 }
 impl Default for natra_group_info {
     fn default() -> Self {
