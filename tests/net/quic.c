@@ -8,8 +8,11 @@
  * once in a round trip, and a timer. A datagram is lost if one that was sent three later has
  * been acknowledged. There is no pacing, and what is lost is not sent again.
  *
+ * With `l4s` the datagrams have ECT(1), and the window is reduced once in a round trip by half of
+ * the part of them that was marked, as DCTCP (RFC 8257) does.
+ *
  * usage: quic server PORT
- *        quic client IP PORT SECONDS
+ *        quic client IP PORT SECONDS [l4s]
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -28,17 +31,29 @@
 #define RING      65536 /* more than can be on the way */
 #define REORDERED 3
 #define SKIPPED_S 1 /* slow start is no steady state */
+#define ECT_1     1
+#define CE        3
+#define GAIN      (1.0 / 16) /* of the part that was marked, RFC 8257 */
 
 struct connection {
 	int fd;
 	long long sent_ns[RING];
 	bool waits[RING]; /* for its acknowledgement */
+	bool l4s;
 	uint64_t next, recover_until, lost_until;
+	uint64_t
+		round_until; /* when this is acknowledged, a round trip is over */
+	double marked, seen,
+		alpha; /* in the round trip; and the part over several */
 	double window, threshold;
 	double srtt_ns;
 	long in_flight, acked, lost;
 	long long
 		last_ns; /* when anything was acknowledged, or the timer ended */
+};
+
+struct answer {
+	uint64_t number, marked;
 };
 
 static double *took_ms;
@@ -77,24 +92,42 @@ static struct sockaddr_in address(const char *ip, const char *port)
 	return to;
 }
 
-/* Answers each datagram with its number. */
+/* Returns the byte of IP that has the ECN field. */
+static int tos_of(struct msghdr *msg)
+{
+	const struct cmsghdr *c = CMSG_FIRSTHDR(msg);
+
+	return c && c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS
+		       ? *(const unsigned char *)CMSG_DATA(c)
+		       : 0;
+}
+
+/* Answers each datagram with its number, and whether it was marked. */
 static void serve(const char *port)
 {
 	struct sockaddr_in here = address("0.0.0.0", port), from;
-	int fd = udp_socket();
-	char data[SIZE];
+	const int fd = udp_socket(), one = 1;
+	char data[SIZE], control[CMSG_SPACE(sizeof(int))];
 
+	setsockopt(fd, IPPROTO_IP, IP_RECVTOS, &one, sizeof(one));
 	if (bind(fd, (struct sockaddr *)&here, sizeof(here)))
 		fail("bind");
 	for (;;) {
-		socklen_t len = sizeof(from);
-		ssize_t n = recvfrom(fd, data, sizeof(data), 0,
-				     (struct sockaddr *)&from, &len);
+		struct iovec part = {data, sizeof(data)};
+		struct msghdr msg = {.msg_name = &from,
+				     .msg_namelen = sizeof(from),
+				     .msg_iov = &part,
+				     .msg_iovlen = 1,
+				     .msg_control = control,
+				     .msg_controllen = sizeof(control)};
+		struct answer answer;
 
-		if (n < (ssize_t)sizeof(uint64_t))
+		if (recvmsg(fd, &msg, 0) < (ssize_t)sizeof(answer.number))
 			continue;
-		(void)sendto(fd, data, sizeof(uint64_t), 0,
-			     (struct sockaddr *)&from, len);
+		memcpy(&answer.number, data, sizeof(answer.number));
+		answer.marked = (tos_of(&msg) & CE) == CE;
+		(void)sendto(fd, &answer, sizeof(answer), 0,
+			     (struct sockaddr *)&from, sizeof(from));
 	}
 }
 
@@ -124,9 +157,30 @@ static void lose_before(struct connection *c, uint64_t number)
 		reduce(c);
 }
 
-static void acknowledge(struct connection *c, uint64_t number, long long now,
-			long long since)
+/* Reduces the window by what was marked in a round trip. */
+static void count_mark(struct connection *c, const struct answer *answer)
 {
+	c->seen++;
+	c->marked += answer->marked ? 1 : 0;
+	if (answer->marked && c->window < c->threshold)
+		c->threshold = c->window; /* it ends slow start */
+	if (answer->number < c->round_until)
+		return;
+	c->round_until = c->next;
+	c->alpha += GAIN * (c->marked / c->seen - c->alpha);
+	if (c->marked > 0)
+		c->window *= 1 - c->alpha / 2;
+	if (c->window < 2)
+		c->window = 2;
+	if (c->marked > 0)
+		c->threshold = c->window;
+	c->marked = c->seen = 0;
+}
+
+static void acknowledge(struct connection *c, const struct answer *answer,
+			long long now, long long since)
+{
+	const uint64_t number = answer->number;
 	double rtt;
 
 	if (number >= c->next || c->next - number > RING ||
@@ -137,6 +191,8 @@ static void acknowledge(struct connection *c, uint64_t number, long long now,
 	c->last_ns = now;
 	rtt = (double)(now - c->sent_ns[number % RING]);
 	c->srtt_ns = c->srtt_ns > 0 ? c->srtt_ns * .875 + rtt * .125 : rtt;
+	if (c->l4s)
+		count_mark(c, answer);
 	if (number >= c->recover_until)
 		c->window += c->window < c->threshold ? 1 : 1 / c->window;
 	if (now >= since) {
@@ -149,11 +205,11 @@ static void acknowledge(struct connection *c, uint64_t number, long long now,
 
 static void receive(struct connection *c, long long since)
 {
-	uint64_t number;
+	struct answer answer;
 
-	while (recv(c->fd, &number, sizeof(number), MSG_DONTWAIT) ==
-	       (ssize_t)sizeof(number))
-		acknowledge(c, number, now_ns(), since);
+	while (recv(c->fd, &answer, sizeof(answer), MSG_DONTWAIT) ==
+	       (ssize_t)sizeof(answer))
+		acknowledge(c, &answer, now_ns(), since);
 }
 
 /* Returns whether the socket is full. */
@@ -182,8 +238,9 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void load(const char *ip, const char *port, double seconds)
+static void load(const char *ip, const char *port, double seconds, bool l4s)
 {
+	const int tos = ECT_1;
 	static struct connection c;
 	struct sockaddr_in to = address(ip, port);
 	const long long begin = now_ns(), since = begin + SKIPPED_S * NS_PER_S;
@@ -194,7 +251,11 @@ static void load(const char *ip, const char *port, double seconds)
 	c.window = 10;
 	c.threshold = 1e9;
 	c.last_ns = begin;
+	c.l4s = l4s;
+	c.alpha = 1;
 	c.fd = udp_socket();
+	if (l4s)
+		setsockopt(c.fd, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));
 	took_ms = malloc(most * sizeof(*took_ms));
 	if (!took_ms || connect(c.fd, (struct sockaddr *)&to, sizeof(to)))
 		fail("connect");
@@ -226,8 +287,9 @@ int main(int argc, char **argv)
 {
 	if (argc == 3 && strcmp(argv[1], "server") == 0)
 		serve(argv[2]);
-	else if (argc == 5 && strcmp(argv[1], "client") == 0)
-		load(argv[2], argv[3], strtod(argv[4], NULL));
+	else if ((argc == 5 || (argc == 6 && strcmp(argv[5], "l4s") == 0)) &&
+		 strcmp(argv[1], "client") == 0)
+		load(argv[2], argv[3], strtod(argv[4], NULL), argc == 6);
 	else
 		return 2;
 	return 0;

@@ -21,6 +21,8 @@ ROW = re.compile(r"^(\S.*?) +(nothing|streams|everything)" + r" +([0-9.]+)" * 4 
 # A policed stream has losses at the end of its burst and recovers in the seconds after
 # that, so this does not check how exact the rate is.
 LEAST, MOST = 0.75, 1.15
+# With `strict` requests that could use all of it leave a stream a fifth.
+STREAM_LEAST = 0.18
 
 
 def quickstart(rep, a):
@@ -51,6 +53,7 @@ def quickstart(rep, a):
         for i, way in enumerate(("in", "out"), 2):
             rep.most(f"{way}: all traffic, strict", strict[i], MOST * bits(CAP) / 1e6,
                      " Mbit/s")
+            rep.least("  the stream's part", strict[i - 2] * 1e6 / bits(CAP), STREAM_LEAST)
         rep.least("out: all traffic that is not charged", natra[3],
                   1.5 * MOST * bits(CAP) / 1e6, " Mbit/s")
     rep.equal("what each row says that it keeps", [row[-1] for name, row in rows.items()
