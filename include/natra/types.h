@@ -524,8 +524,9 @@ struct natra_group_info {
 	 *  flows that were not dropped, and of small ones that are charged. */
 	struct natra_count ingress_charged;
 	struct natra_count egress_charged;
-	/** By natra_direction, as natra_direction_stats has them of one member. */
-	uint64_t over_limit_ns[2], over_limit_percent[2];
+	/** By natra_direction: as natra_direction_stats has them of one member, and the bytes
+	 *  of small flows that were not charged, which a group hears of once in a second. */
+	uint64_t over_limit_ns[2], over_limit_percent[2], free_bytes[2];
 };
 
 /** One program on a hook that an attachment uses: the attachment's own or a

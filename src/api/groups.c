@@ -121,6 +121,8 @@ static int call(const struct groups *groups, uint32_t number,
 				  ingress[1].over.over_ns},
 		.over_limit_percent = {ingress[0].over.percent,
 				       ingress[1].over.percent},
+		.free_bytes = {ingress[0].over.uncharged,
+			       ingress[1].over.uncharged},
 	};
 
 	return fn(arg, &info);

@@ -41,6 +41,7 @@ int natra_foreach_group(struct natra *n, natra_group_fn fn, void *arg)
 		.egress_rate_bits_per_sec = 10000000,
 		.members = 2,
 		.egress_charged = {.packets = 1, .bytes = bytes_now()},
+		.free_bytes = {0, bytes_now()},
 	};
 	int r;
 
@@ -49,6 +50,6 @@ int natra_foreach_group(struct natra *n, natra_group_fn fn, void *arg)
 		return 0;
 	r = fn(arg, &group);
 	group.automatic = 1;
-	group.egress_charged.bytes = 0;
+	group.egress_charged.bytes = group.free_bytes[1] = 0;
 	return r ? r : fn(arg, &group);
 }

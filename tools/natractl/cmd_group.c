@@ -223,6 +223,10 @@ static cJSON *json_of(const struct natra_group_info *group)
 	cJSON_AddBoolToObject(o, "automatic", group->automatic != 0);
 	add_count(o, "ingress_charged", &group->ingress_charged);
 	add_count(o, "egress_charged", &group->egress_charged);
+	json_add_u64(o, "ingress_free_bytes",
+		     group->free_bytes[NATRA_DIRECTION_INGRESS]);
+	json_add_u64(o, "egress_free_bytes",
+		     group->free_bytes[NATRA_DIRECTION_EGRESS]);
 	add_over(o, "ingress_over_limit", group, NATRA_DIRECTION_INGRESS);
 	add_over(o, "egress_over_limit", group, NATRA_DIRECTION_EGRESS);
 	return o;

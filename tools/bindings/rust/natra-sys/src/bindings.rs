@@ -409,6 +409,7 @@ pub struct natra_group_info {
     pub egress_charged: natra_count,
     pub over_limit_ns: [u64; 2usize],
     pub over_limit_percent: [u64; 2usize],
+    pub free_bytes: [u64; 2usize],
 }
 impl Default for natra_group_info {
     fn default() -> Self {
