@@ -384,8 +384,7 @@ struct natra_direction_stats {
 	uint64_t events_suppressed;
 	/** CLOCK_MONOTONIC of the last second in which small flows exceeded the limit, with
 	 *  NATRA_FAST_PASS_FREE, and what passed then in percent of the limit. 0: none. */
-	uint64_t over_limit_ns;
-	uint64_t over_limit_percent;
+	uint64_t over_limit_ns, over_limit_percent;
 	uint64_t room[15]; /**< 0; see NATRA_INIT */
 };
 
@@ -463,8 +462,8 @@ enum natra_event_reason {
 	/** With NATRA_FAST_PASS_STRICT: small flows are over their share, and
 	 *  a packet of one has to wait, or was dropped where nothing holds it. */
 	NATRA_EVENT_MICE_OVER_SHARE,
-	/** With NATRA_FAST_PASS_FREE: small flows exceed the limit together, see
-	 *  `over_percent`. Reported once, and again after they did not. */
+	/** With NATRA_FAST_PASS_FREE: small flows exceed the limit together. In a second
+	 *  `over_percent` of it passed. Reported once, and again after they did not. */
 	NATRA_EVENT_OVER_LIMIT,
 	NATRA_EVENT_MAX
 };
@@ -486,10 +485,8 @@ struct natra_event {
 	/** The flow of the packet; its `bytes`, `packets` and `idle_ns` are 0. */
 	struct natra_flow flow;
 	char class_name[NATRA_CLASS_NAME_MAX + 1]; /**< "": none or no id */
-	/** With NATRA_EVENT_OVER_LIMIT, which has no flow: what passed in a second, in
-	 *  percent of the limit. */
-	uint32_t over_percent;
-	char group[NATRA_GROUP_NAME_MAX + 1]; /**< whose limit it is; "": of none */
+	uint32_t over_percent; /**< with NATRA_EVENT_OVER_LIMIT, no flow */
+	char group[NATRA_GROUP_NAME_MAX + 1]; /**< whose limit it is, or "" */
 };
 
 /**
@@ -522,8 +519,7 @@ struct natra_group_info {
 	uint32_t automatic; /**< 1: it goes with its last member */
 	/** Packets of members that were charged to the group: those of heavy
 	 *  flows that were not dropped, and of small ones that are charged. */
-	struct natra_count ingress_charged;
-	struct natra_count egress_charged;
+	struct natra_count ingress_charged, egress_charged;
 	/** By natra_direction: as natra_direction_stats has them of one member, and the bytes
 	 *  of small flows that were not charged, which a group hears of once in a second. */
 	uint64_t over_limit_ns[2], over_limit_percent[2], free_bytes[2];
