@@ -71,6 +71,7 @@ BAD = {
     "--since": TIMES + ["2h"],
     "--pid": NUMBERS + ["4194305"],
     "--on-error": NAMES + ["ignore"],
+    "--namespaces": ["", "natra/namespaces.json"],
 }
 # `install` and `attach` have different options of the same name.
 INSTALL_BAD = {
