@@ -16,7 +16,7 @@ from api import Refused
 from cache import HELM, need
 from commands import sh
 from install import KEPT, exit_codes, file_hash, own_files
-from node import BIN_DIR, NAME, WORK, wait, write, write_network
+from node import BIN_DIR, NAME, WORK, wait, write_network
 from pods import rates
 
 SPACE = "kube-system"
@@ -29,10 +29,7 @@ class Helm:
 
     def __init__(self, cluster):
         node = cluster.node
-        with open(node.kubeconfig) as f:
-            conf = json.load(f)
-        conf["users"][0]["user"]["token"] = node.token
-        self.conf = write(f"{WORK}/helm.kubeconfig", json.dumps(conf))
+        self.conf = node.admin_kubeconfig("helm")
         self.api = node.api
 
     def __call__(self, *words):

@@ -216,6 +216,13 @@ class Node:
             "contexts": [{"name": "it", "context": {"cluster": "it",
                                                      "user": "it"}}]}))
 
+    def admin_kubeconfig(self, name):
+        """Write the kubeconfig of the administrator for a program, and return its path."""
+        with open(self.kubeconfig) as f:
+            conf = json.load(f)
+        conf["users"][0]["user"]["token"] = self.token
+        return write(f"{WORK}/{name}.kubeconfig", json.dumps(conf))
+
     def _start(self, name, *argv):
         self.programs[name] = Program(name, *argv)
         return self.programs[name]
@@ -281,12 +288,17 @@ class Node:
             "data": {"ca.crt": certificate}})
         self.api.create(f"{path}/serviceaccounts", {"metadata": {"name": "default"}})
 
-    def start(self):
-        """Start containerd and the kubelet, and wait until the node is ready."""
+    def begin(self):
+        """Start containerd and the kubelet, and wait until the API server knows the node."""
         self.start_containerd()
         write_pause(f"{WORK}/pause.tar")
         self.load_image(f"{WORK}/pause.tar")
         self.start_kubelet()
+        wait(self.known, lambda: f"node: {self.programs['kubelet'].tail()}", 90)
+
+    def start(self):
+        """Do that, and wait until the node is ready."""
+        self.begin()
         wait(self.ready, lambda: f"node: {self.programs['kubelet'].tail()}", 90)
 
     def start_containerd(self):
@@ -322,13 +334,17 @@ class Node:
                     f"--node-ip={IP}", f"--cert-dir={WORK}/kubelet-tls",
                     "--root-dir=/var/lib/kubelet", "--v=2")
 
-    def ready(self):
+    def known(self):
+        """Return what the API server has of the node, or None."""
         for program in self.programs.values():
             program.running()
         try:
-            node = self.api.get(f"/api/v1/nodes/{NAME}")
+            return self.api.get(f"/api/v1/nodes/{NAME}")
         except (Refused, OSError):
-            return False
+            return None
+
+    def ready(self):
+        node = self.known() or {}
         return any(c["type"] == "Ready" and c["status"] == "True"
                    for c in node.get("status", {}).get("conditions", ()))
 

@@ -21,7 +21,8 @@ TOLERATIONS = [{"operator": "Exists"}]
 
 def pod_object(name, annotations=None):
     return {"apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": name, "annotations": annotations or {}},
+            "metadata": {"name": name, "labels": {"name": name},
+                         "annotations": annotations or {}},
             "spec": {"nodeName": NAME, "automountServiceAccountToken": False,
                      "enableServiceLinks": False, "dnsPolicy": "Default",
                      "terminationGracePeriodSeconds": 5, "tolerations": TOLERATIONS,

@@ -12,16 +12,15 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, f"{HERE}/../cni")
+sys.path[:0] = [f"{HERE}/../cni", f"{HERE}/../neighbours"]
 import plugin
+from built import built
 from chain import ARGS, CAP, CAPABILITIES, NATRA, Lan, fails, mains
 from libcni import Container
 from plugin import attachment, attachments, limits, natractl, pins, programs
 from namespaces import Ns
-from report import skip
 from script import option
 
-MULTUS = os.path.join(os.environ.get("NATRA_CACHE", "/var/cache/natra"), "multus/multus")
 GROUP = "/apis/k8s.cni.cncf.io/v1"
 NETWORKS = "k8s.v1.cni.cncf.io/networks"
 POD = f"/api/v1/namespaces/{ARGS['K8S_POD_NAMESPACE']}/pods/{ARGS['K8S_POD_NAME']}"
@@ -154,12 +153,10 @@ def story(r, rep, a, cni, c, pod):
 
 
 def main(rep, a):
-    if not os.access(MULTUS, os.X_OK):
-        skip("Multus is not built (tools/install-deps runtimes)")
     with Lan() as r:
         first, others = make_lists(r)
         cluster = Cluster(others)
-        os.symlink(MULTUS, f"{r.bin}/multus")
+        os.symlink(f"{a.programs}/multus", f"{r.bin}/multus")
         for name in os.listdir(plugin.DEBIAN):
             if not os.path.exists(f"{r.bin}/{name}"):
                 os.symlink(f"{plugin.DEBIAN}/{name}", f"{r.bin}/{name}")
@@ -179,4 +176,5 @@ def main(rep, a):
 if __name__ == "__main__":
     plugin.run_script(main,
         option("--seconds", type=float, default=3),
-        option("--settle", type=float, default=2))
+        option("--settle", type=float, default=2),
+        prepare=lambda a: setattr(a, "programs", built("multus")))

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs natra beside a neighbour, a real one, on the node of tests/kube.
+
+For each attach mode the agent's pod installs natra, and a limited pod gets streams in both
+directions, from beyond the node and from a pod on it. They go on while the neighbour is
+restarted, its policy is changed, natra is upgraded, and uninstalled.
+"""
+import json
+import os
+import socket
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [f"{HERE}/../kube", f"{HERE}/../cni"]
+import kube
+from agentpod import Agent, manifest
+from commands import sh
+from image import NEXT, read_archive, write_next
+from install import KEPT, exit_codes, own_files
+from limiters import Natra
+from node import NAME, WORK, Program, wait, write
+from pods import rates
+from plugin import attachments, pins
+from script import option
+from traffic import Recorder, Traffic
+
+MBIT = 1_000_000
+CAPS = {"in": 10 * MBIT, "out": 5 * MBIT}
+MODE = option("--mode", help="attach modes, by comma; default: all of natra's")
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+POLICIES = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies"
+NEXT_NATRACTL = f"{WORK}/next-natractl"
+# The streams' ports are above these. A policy allows the second one after its change.
+DENIED, LATER = 900, 901
+# A bucket has half a second of the rate, and programs of another build begin with a full
+# one. Without a limit hundreds of times as much passes.
+MOST_IN_SECOND, MOST_IN_10_MS = 1.9, 100
+
+
+class Neighbour:
+    """What runs beside natra. A subclass starts it, and says what it does."""
+    name = None
+    policies = False
+
+    def __init__(self, cluster):
+        self.cluster, self.node, self.api = cluster, cluster.node, cluster.api
+        self.program = None
+
+    def prepare(self):
+        """Write what has to be there before the runtime starts."""
+
+    def start(self):
+        """Start it, and return when it works."""
+        raise NotImplementedError
+
+    def stop(self):
+        self.program.stop(30)
+
+    def restart(self):
+        self.stop()
+        self.start()
+
+    def natra_is_there(self):
+        """natra was installed."""
+
+    def natra_goes(self):
+        """natra's uninstalling pod runs."""
+
+    def run(self, program, *words):
+        self.program = Program(program.rpartition("/")[2], program, *words)
+        return self.program
+
+    def log(self):
+        return self.program.tail(40) if self.program else "did not start"
+
+
+def service_account(node):
+    """Let programs on the node reach the API server as they do in a pod."""
+    directory = "/var/run/secrets/kubernetes.io/serviceaccount"
+    os.makedirs(directory, exist_ok=True)
+    with open(f"{WORK}/tls/apiserver.crt") as f:
+        write(f"{directory}/ca.crt", f.read())
+    write(f"{directory}/token", node.token)
+    write(f"{directory}/namespace", "kube-system")
+    host, port = node.api.host, node.api.port
+    os.environ.update(KUBERNETES_SERVICE_HOST=host, KUBERNETES_SERVICE_PORT=str(port),
+                      NODE_NAME=NAME, MULTUS_NODE_NAME=NAME)
+
+
+class Lanes(Traffic):
+    """Streams into the limited pod and out of it, of which each direction counts as one."""
+
+    def __init__(self, limited, others):
+        self.streams = {}
+        for other in others:
+            self.streams |= Traffic(other, {other.name: limited}).streams
+
+    def read(self):
+        now, each = super().read()
+        return now, {way: sum(n for (_, w), n in each.items() if w == way) for way in CAPS}
+
+    def shares(self, seconds):
+        """Return the bit/s of each stream by itself."""
+        begin, before = super().read()
+        time.sleep(seconds)
+        end, after = super().read()
+        return {k: (after[k] - before[k]) * 8 / (end - begin) for k in before}
+
+
+def connects(src, dst, port, seconds=1):
+    """Return whether src can connect to a port of dst."""
+    with dst:
+        listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("", port))
+    listener.listen()
+    with src:
+        s = socket.socket()
+    s.settimeout(seconds)
+    try:
+        s.connect((dst.ip, port))
+        return True
+    except OSError:
+        return False
+    finally:
+        s.close()
+        listener.close()
+
+
+def policy(*ports):
+    """Return a policy for the limited pod: the streams' ports and these, both ways."""
+    allowed = [{"protocol": "TCP", "port": 1024, "endPort": 65535}] + \
+        [{"protocol": "TCP", "port": port} for port in ports]
+    return {"metadata": {"name": "limited"}, "spec": {
+        "podSelector": {"matchLabels": {"name": "limited"}},
+        "policyTypes": ["Ingress", "Egress"],
+        "ingress": [{"ports": allowed}], "egress": [{"ports": allowed}]}}
+
+
+class Scene:
+    """The limited pod in one attach mode, and what it got so far."""
+
+    def __init__(self, neighbour, agent, mode):
+        self.neighbour, self.agent, self.mode = neighbour, agent, mode
+        self.cluster, self.report = neighbour.cluster, neighbour.cluster.report
+        self.cells = []
+
+    def install(self):
+        self.agent.start(arguments=[f"--conf=attachMode={self.mode}"])
+        self.neighbour.natra_is_there()
+
+    def pods(self):
+        found = self.cluster.pods.start({
+            "limited": rates(*(f"{rate // MBIT}M" for rate in CAPS.values())), "peer": None})
+        self.limited, self.peer = found["limited"], found["peer"]
+        self.report.equal(f"{self.mode}: limits", self.cluster.rates(),
+                          {"limited": tuple(CAPS.values())})
+        self.report.equal("  mode", attachments()[0]["mode"], self.mode)
+        said = Natra.run(Natra(), "doctor").stdout
+        self.report.equal("  doctor says does-not-hold", "does-not-hold" in said, False)
+
+    def allows(self, what, **wanted):
+        """Compare what the policy lets pass with what it says."""
+        client = self.cluster.client
+        for port, good in wanted.items():
+            port = int(port.lstrip("p"))
+            for way, src, dst in (("in", client, self.limited), ("out", self.limited, client)):
+                try:
+                    wait(lambda: connects(src, dst, port) == good, "policy", 20)
+                    got = good
+                except RuntimeError:
+                    got = not good
+                self.report.equal(f"  {what}: port {port} {way}, allowed", got, good)
+
+    def policed(self, what, ports, **wanted):
+        """Make the policy of these ports, if the neighbour has policies."""
+        if not self.neighbour.policies:
+            self.cells.append("–")
+            return
+        path, thing = POLICIES, policy(*ports)
+        if what == "policy changed":
+            self.cluster.api.patch(f"{path}/limited", {"spec": thing["spec"]})
+        else:
+            self.cluster.api.create(path, thing)
+        self.allows(what, **wanted)
+        self.measure(what)
+
+    def measure(self, what):
+        """Measure both directions, and note them for the table."""
+        def cell():
+            got = self.lanes.rates(3)
+            for way, rate in got.items():
+                self.report.near(f"  {what}: {way}", rate / MBIT, CAPS[way] / MBIT, 0.1,
+                                 " Mbit/s")
+            return got
+        got = self.report.measure(f"{self.mode}, {what}", cell)
+        self.cells.append(f"{got['in'] / MBIT:.1f}, {got['out'] / MBIT:.1f}")
+
+    def upgrade(self):
+        self.agent.stop()
+        self.agent.start(image=NEXT, arguments=[f"--conf=attachMode={self.mode}"])
+        wait(self.is_current, self.agent.trouble, 30)
+        self.measure("natra upgraded")
+
+    def is_current(self):
+        """Return whether the limits run the programs of the next build, as that says."""
+        said = sh(NEXT_NATRACTL, "list", "--json")
+        return all(a["program_is_current"] for a in json.loads(said))
+
+    def uninstall(self):
+        self.agent.stop()
+        self.agent.start(objects=manifest("uninstall"), wait_ready=False)
+        codes = wait(lambda: exit_codes(self.agent.pod()["status"]), self.agent.trouble, 60)
+        self.report.equal("  natra uninstalled: exit code while a pod needs it", codes[-1],
+                          KEPT)
+        self.neighbour.natra_goes()
+        wait(lambda: not own_files(), lambda: f"{own_files()} {self.agent.trouble()}", 90)
+        self.measure("natra uninstalled")
+
+    def end(self):
+        self.lanes.close()
+        self.cluster.pods.end(["limited", "peer"])
+        if self.neighbour.policies:
+            self.cluster.api.delete(f"{POLICIES}/limited")
+        wait(self.agent.ready, self.agent.trouble, 120)
+        self.agent.stop()
+        self.report.equal("  left of natra", (attachments(), pins(), own_files()), ([], [], {}))
+
+    def peaks(self, recorder, begin):
+        """Return the most in 10 ms and in a second, in parts of the cap."""
+        found = [recorder.most(begin, seconds, CAPS.get) for seconds in (0.01, 1)]
+        self.report.most("  most in 10 ms, of the cap", found[0], MOST_IN_10_MS)
+        self.report.most("  most in a second, of the cap", found[1], MOST_IN_SECOND)
+        return found
+
+    def play(self):
+        self.install()
+        self.pods()
+        self.lanes = Lanes(self.limited, (self.cluster.client, self.peer))
+        recorder = Recorder(self.lanes, 0.01)
+        time.sleep(2)
+        begin = time.monotonic()
+        self.measure("at first")
+        for (name, way), rate in self.lanes.shares(2).items():
+            self.report.least(f"  {name}, {way}: has a share", rate / CAPS[way], 0.05)
+        self.policed("policy", [], **{f"p{DENIED}": False})
+        self.neighbour.restart()
+        self.measure("neighbour restarted")
+        self.policed("policy changed", [LATER],
+                     **{f"p{DENIED}": False, f"p{LATER}": True})
+        self.upgrade()
+        self.uninstall()
+        recorder.stop()
+        self.report.equal("  streams that have ended", self.lanes.ended(), [])
+        peaks = self.peaks(recorder, begin)
+        self.end()
+        row = [self.neighbour.name, self.mode, *self.cells,
+               *(f"{peak:.1f}" for peak in peaks)]
+        print("| " + " | ".join(row) + " |")
+
+
+def run(kind, *options):
+    """Run the scenes of a neighbour, an object of kind(cluster, arguments)."""
+    def main(cluster, arguments):
+        node = cluster.node
+        neighbour = kind(cluster, arguments)
+        service_account(node)
+        neighbour.prepare()
+        node.begin()
+        neighbour.start()
+        wait(node.ready, neighbour.log, 120)
+        cluster.report.shown("versions", node.versions())
+        node.load_image(arguments.image)
+        write_next(f"{WORK}/next.tar", arguments.image)
+        node.load_image(f"{WORK}/next.tar")
+        with open(NEXT_NATRACTL, "wb") as f:
+            f.write(read_archive(f"{WORK}/next.tar")["bin/natractl"])
+        os.chmod(NEXT_NATRACTL, 0o755)
+        agent = Agent(cluster)
+        agent.create_objects()
+        for mode in arguments.mode.split(",") if arguments.mode else Natra.modes():
+            Scene(neighbour, agent, mode).play()
+        neighbour.stop()
+
+    def told(cluster, arguments):
+        try:
+            main(cluster, arguments)
+        except Exception:
+            for name in os.listdir("/var/log"):
+                if name.endswith(".log"):
+                    print(f"--- {name}\n{sh('tail', '-n', '30', f'/var/log/{name}')}")
+            raise
+
+    kube.run_script(told, MODE, *options)
