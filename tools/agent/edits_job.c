@@ -257,12 +257,14 @@ static int keep_maximum(const struct podif *podif)
 	struct namespace_note none = {""};
 	struct namespace_rule rule;
 	struct natra_policy limits, before;
-	int r = podif_query(podif, &info);
+	int r;
 
-	if (r <= 0 ||
+	if (!podif->source->namespaces ||
 	    namespaces_find(podif->source->namespaces, podif->pod, &rule,
-			    &error) < 0 ||
-	    !namespace_limits(&rule, &info.policy, &limits))
+			    &error) < 0)
+		return 0;
+	r = podif_query(podif, &info);
+	if (r <= 0 || !namespace_limits(&rule, &info.policy, &limits))
 		return r < 0 ? r : 0;
 	before = info.policy;
 	namespace_lower(&limits, false, &info.policy, &none);
