@@ -360,8 +360,8 @@ struct natra_over {
 	__u64 uncharged;
 	__u64 over_ns; /* when a window was found to be over the limit last, */
 	__u32 percent; /* and how much of the limit it was */
-	__u16 active;  /* low bits of `active` of the slot or group, by which it was judged */
-	__u16 phase;   /* enum natra_over_phase */
+	__u16 active; /* low bits of `active` of the slot or group, by which it was judged */
+	__u16 phase; /* enum natra_over_phase */
 };
 
 #define NATRA_FRAGMENTED 8

@@ -490,8 +490,9 @@ static void write_attachments(struct exposition *e,
 
 static void write_features(struct exposition *e, const struct natra_features *f)
 {
-	static const struct metric metric = {"natra_kernel_supports", METRIC_GAUGE,
-					     NULL, "What the kernel can do."};
+	static const struct metric metric = {"natra_kernel_supports",
+					     METRIC_GAUGE, NULL,
+					     "What the kernel can do."};
 	const struct {
 		const char *name;
 		bool is_there;
