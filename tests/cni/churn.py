@@ -158,6 +158,8 @@ class Stream:
         rep.equal(f"{name}: overtaken", late, 0)
         rep.most(f"{name}: most in a span", max(rates) / 1e6,
                  (1.05 * HIGH + BURST_BITS / WINDOW_SECONDS) / 1e6, " Mbit/s")
+        # Where nothing arrives nothing tells what was sent.
+        rep.least(f"{name}: offered", offered / 1e6, 0.5 * LOW / 1e6, " Mbit/s")
         # The lowest span is not judged, in which the sender may not have run.
         rep.least(f"{name}: median of the spans",
                   statistics.median(rates) / 1e6, 0.95 * min(LOW, offered) / 1e6, " Mbit/s")
