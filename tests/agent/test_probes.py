@@ -384,6 +384,19 @@ class Probes(unittest.TestCase):
         self.no_more_files()
         self.agent.check_memory("VmRSS", before + 300)
 
+    def test_fast_clients(self):
+        """Who makes connections fast has its own closed, not those of another address."""
+        with self.connect() as scrape:
+            scrape.sendall(b"GET /healthz HTTP/1.1\r\n")
+            fast = [socket.create_connection(("127.0.0.1", self.agent.port), 10,
+                                             source_address=("127.0.0.2", 0))
+                    for _ in range(40)]
+            scrape.sendall(b"\r\n")
+            self.assertIn(b" 200 OK", scrape.recv(100))
+        for s in fast:
+            s.close()
+        self.no_more_files()
+
     def test_many_requests(self):
         for _ in range(200):
             self.assertEqual(self.agent.get("/healthz")[0], 200)

@@ -299,21 +299,38 @@ static void connection_ready(void *arg, uint32_t events)
 		drain(c);
 }
 
-/* Returns a connection that is free; if there is none, it closes the oldest. */
+/* Returns how many connections have the address of this one. */
+static size_t count_alike(const struct http *http,
+			  const struct http_connection *of)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < HTTP_CONNECTIONS_MAX; i++)
+		count += memcmp(&http->connections[i].peer, &of->peer,
+				sizeof(of->peer)) == 0;
+	return count;
+}
+
+/* Returns a connection that is free; if there is none, it closes one. */
 static struct http_connection *find_free(struct http *http)
 {
-	struct http_connection *oldest = &http->connections[0];
+	struct http_connection *closed = &http->connections[0];
+	size_t most = 0;
 
 	for (size_t i = 0; i < HTTP_CONNECTIONS_MAX; i++) {
 		struct http_connection *c = &http->connections[i];
+		const size_t count = count_alike(http, c);
 
 		if (c->source.fd < 0)
 			return c;
-		if (c->since_ms < oldest->since_ms)
-			oldest = c;
+		if (count > most ||
+		    (count == most && c->since_ms < closed->since_ms)) {
+			closed = c;
+			most = count;
+		}
 	}
-	close_connection(oldest);
-	return oldest;
+	close_connection(closed);
+	return closed;
 }
 
 /* Without a free descriptor, the client that waits would be an event for ever. */
@@ -326,7 +343,9 @@ static void pause_listener(struct http *http)
 static void listener_ready(void *arg, uint32_t events)
 {
 	struct http *http = arg;
-	int fd = accept4(http->listener.fd, NULL, NULL,
+	struct sockaddr_in6 peer = {0};
+	socklen_t len = sizeof(peer);
+	int fd = accept4(http->listener.fd, (struct sockaddr *)&peer, &len,
 			 SOCK_NONBLOCK | SOCK_CLOEXEC);
 	struct http_connection *c;
 
@@ -338,6 +357,9 @@ static void listener_ready(void *arg, uint32_t events)
 	}
 	c = find_free(http);
 	c->http = http;
+	/* The port of IPv4 has the same place. */
+	peer.sin6_port = 0;
+	c->peer = peer;
 	c->since_ms = clock_ms();
 	c->is_answered = false;
 	c->waiting = (struct http_request){0};

@@ -7,13 +7,14 @@
 #ifndef NATRA_AGENT_HTTP_H
 #define NATRA_AGENT_HTTP_H
 
+#include <netinet/in.h>
 #include <stdio.h>
 #include <sys/types.h>
 
 #include "loop.h"
 
-/* When all are taken, the oldest one is closed for a new one, so that clients
- * that hold connections open do not keep a probe out. */
+/* When all are taken, the oldest one of the address that has most is closed for a new one, so
+ * that clients that hold connections open, or make them fast, keep no probe or scrape out. */
 #define HTTP_CONNECTIONS_MAX 16
 #define HTTP_REQUEST_MAX     4096
 #define HTTP_TIME_MAX_MS     5000
@@ -43,6 +44,7 @@ typedef int (*http_answer_fn)(void *arg, const struct http_request *request,
 struct http_connection {
 	struct source source;
 	struct http *http;
+	struct sockaddr_in6 peer; /* of any family, without its port */
 	uint64_t since_ms;
 	bool is_answered;
 	size_t drained;              /* bytes that came behind the request */
