@@ -24,16 +24,24 @@ static bool starts_unshaped(struct call *call, int r)
  * classes that it has asked for, or by what its namespace has. The namespaces may have got that
  * since the pod was made. */
 static bool is_limited_without_rate(struct call *call,
-				    const struct settings *settings)
+				    struct settings *settings)
 {
 	const bool may_ask = settings_allow(settings, "classes");
 	struct natra_info info = NATRA_INIT(info);
+	struct failure failure;
+	int r;
 
-	return (settings->group.name || may_ask || call->namespaces) &&
-	       call_make_id(call) &&
-	       natra_query(call->n, call->id, &info) == 0 &&
-	       (info.policy.group[0] || info.policy.classes_len ||
-		(call->namespaces && policy_has_rates(&info.policy)));
+	if ((!settings->group.name && !may_ask && !call->namespaces) ||
+	    !call_make_id(call))
+		return false;
+	r = natra_query(call->n, call->id, &info);
+	/* What the namespace has limits each pod of it, so an attachment that is not there was lost. */
+	if (r == -ENOENT && call->namespaces)
+		return settings_read_namespace(settings, &call->asker,
+					       &failure) == 0 &&
+		       policy_has_rates(&settings->policy);
+	return r == 0 && (info.policy.group[0] || info.policy.classes_len ||
+			  (call->namespaces && policy_has_rates(&info.policy)));
 }
 
 /* Returns whether the pod's group, which the configuration makes, has to limit it. With
@@ -89,6 +97,10 @@ int cmd_status(struct call *call)
 	/* A wrong key in the configuration would make each ADD fail. */
 	int r = read_keys(call, &settings);
 
+	/* So would a file of namespaces that cannot be read. */
+	if (r == 0 && !settings.continue_on_error)
+		r = settings_read_namespace(&settings, &call->asker,
+					    &call->failure);
 	if (r)
 		return r;
 	if (natra_status(call->n) < 0)

@@ -49,20 +49,37 @@ static int annotate(struct settings *s, const struct asker *asker,
 	return r < 0 ? failure_of_natra(failure, n, r, CNI_BAD_CONFIG) : 0;
 }
 
-/* A file that cannot be read, which the agent writes none of, keeps a pod from starting as other
- * errors of the configuration do, unless pods go on. */
+/* Lowers what the configuration has for all pods, which is none that the pod asks for. A rate of
+ * the runtime in the other direction is, so it is lowered with the annotations, and told. */
+static void lower_configured(struct settings *s, const cJSON *keys)
+{
+	const struct natra_policy before = s->policy;
+
+	settings_lower(s, &s->policy);
+	s->lowered.text[0] = '\0';
+	if (!json_get(keys, "ingressRate")) {
+		s->policy.ingress_rate_bits_per_sec =
+			before.ingress_rate_bits_per_sec;
+		s->policy.ingress_burst_bits = before.ingress_burst_bits;
+	}
+	if (!json_get(keys, "egressRate")) {
+		s->policy.egress_rate_bits_per_sec =
+			before.egress_rate_bits_per_sec;
+		s->policy.egress_burst_bits = before.egress_burst_bits;
+	}
+}
+
+/* The agent writes only files that can be read. Another one keeps a pod from starting as other errors
+ * of the configuration do, unless pods go on. */
 static int read_namespace(struct settings *s, const cJSON *keys,
 			  const struct asker *asker, struct log *log,
 			  struct failure *failure)
 {
 	int r = settings_read_namespace(s, asker, failure);
 
-	/* Rates that the configuration has for all pods are none that the pod asks for. */
 	if (!r && s->precedence != PRECEDENCE_RUNTIME &&
-	    (json_get(keys, "ingressRate") || json_get(keys, "egressRate"))) {
-		settings_lower(s, &s->policy);
-		s->lowered.text[0] = '\0';
-	}
+	    (json_get(keys, "ingressRate") || json_get(keys, "egressRate")))
+		lower_configured(s, keys);
 	if (!r || !s->continue_on_error)
 		return r;
 	log_write(log, NATRA_LOG_ERROR, "%s: the pod has no maximum",

@@ -134,6 +134,35 @@ class Classes(KernelCase):
             self.assertEqual(self.classes_of("a")[:2],
                              (10**7, [("web", rate * 10**6, ["192.0.2.0/24"])]))
 
+    def test_maximum_below_the_classes(self):
+        """A wrong annotation keeps neither classes nor a rate that are over a maximum that is
+        lowered since: both are at most the maximum together, and classes go that do not fit."""
+        classes = "natra.io/classes"
+        start = {IN: "10M", classes: "web=192.0.2.0/24,ingress-rate=4M"}
+        api, options = self.api_server()
+        file = self.node.root / "namespaces.json"
+
+        def maximum(rate):
+            new = file.with_suffix(".new")
+            new.write_text(json.dumps({"shop": {"max": {"ingressRate": rate}}}))
+            new.rename(file)
+
+        maximum("50M")
+        self.pod("a", 10000000, annotations=start, allowAnnotations=["classes"])
+        self.process_of("a")
+        api.put("a", start)
+        agent = self.agent("--namespaces", str(file), *options)
+        wait_until(lambda: self.limits().get("net/a/eth0") == 10**7, agent.log)
+        agent.wait("msg=ready part=api")
+        api.put("a", {**start, IN: "fast"})
+        wait_until(lambda: api.events, agent.log)
+        self.assertIn("'fast'", api.events[0][1]["message"])
+        for rate, wanted in (("9M", (5 * 10**6, [("web", 0, ["192.0.2.0/24"])])),
+                             ("3M", (3 * 10**6, []))):
+            maximum(rate)
+            wait_until(lambda w=wanted: self.classes_of("a")[:2] == w,
+                       lambda: f"{self.classes_of('a')}\n{agent.log()}", 20)
+
     def natra_check(self, name):
         p = subprocess.run([NATRACTL, "--bpffs", str(self.bpffs), "check",
                             f"net/{name}/eth0"], text=True, capture_output=True, timeout=30)

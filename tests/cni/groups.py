@@ -296,14 +296,20 @@ def namespaces(rep, pod):
         rep.equal(f"ADD with {what}", (pod.run("ADD", asked).code, rates()), (0, want))
         rep.equal("  CHECK", pod.run("CHECK", asked).code, 0)
     rep.true("  list says so", "ok, default" in natractl("list"))
-    for text, words in (("{", "not JSON"), ('{"bl*": {"max": {"egressRate": "x"}}}',
-                                            "'bl*': max.egressRate: 'x'")):
+    rep.equal("STATUS", pod.run("STATUS", cniVersion="1.1.0").code, 0)
+    natractl("detach", pod.show()["id"])
+    rep.true("CHECK of a pod whose limits were lost", pod.run("CHECK", None).code != 0)
+    for text, words in (("{", "not JSON"), ('{"*": {"max": {"egressRate": "x"}}}',
+                                            "'*': max.egressRate: 'x'")):
         with open(FILE, "w") as f:
             f.write(text)
         answer = pod.run("ADD", None)
         rep.equal("ADD with a file that is wrong", answer.error(), 7)
         rep.true("  names it", words in answer.text() and FILE in answer.text(), str(answer))
         rep.equal("  onError continue", pod.run("ADD", RATES, onError="continue").code, 0)
+        status = [pod.run("STATUS", cniVersion="1.1.0", **more).error()
+                  for more in ({}, {"onError": "continue"})]
+        rep.equal("  STATUS, with onError continue", status, [7, 0])
     os.unlink(FILE)
     rep.equal("DEL", (pod.run("DEL").code, rates()), (0, None))
 

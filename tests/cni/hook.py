@@ -10,10 +10,11 @@ from limiters import find_natractl
 from plugin import Veth, attachments
 
 IN, OUT = "kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"
-# Beside a rate. Some are possible alone, but not with it.
-WRONG = ((IN, "10Q"), (IN, 5), ("natra.io/fast-pass", "often"), ("natra.io/ingress-burst", "1k"),
-         ("natra.io/classes", "lan=x"), ("natra.io/egress-packets", "-1"),
-         ("natra.io/group", "g" * 300), ("natra.io/horizon", "1ns"), ("natra.io/edt-pacing", []))
+# Beside a rate; the last ones are no annotations of natra's.
+SAID = ((IN, "10Q"), (IN, 5), ("natra.io/fast-pass", "often"), ("natra.io/ingress-burst", "1k"),
+        ("natra.io/classes", "lan=x"), ("natra.io/egress-packet-rate", "-1"),
+        ("natra.io/edt-pacing", []))
+OTHERS = (("natra.io/group", "g" * 300), ("natra.io/horizon", "1ns"))
 
 
 def hook(status, name, annotations, pid=0):
@@ -51,11 +52,11 @@ def shared(rep, pod):
 
 def wrong(rep, pod):
     process = begin(pod)
-    for name, value in WRONG:
-        said = hook("creating", "odd", {OUT: "20M", name: value}, process.pid)
+    for mbit, (name, value) in enumerate(SAID + OTHERS, 20):
+        said = hook("creating", "odd", {OUT: f"{mbit}M", name: value}, process.pid)
         limits = [a["policy"]["egress_rate_bits_per_sec"] for a in attachments()]
-        rep.equal(f"{name}: {str(value)[:8]}: {said[:120]}", limits, [20_000_000])
-        rep.true("  it is said", name in said or not said)
+        rep.equal(f"{name}: {str(value)[:8]}: {said[:120]}", limits, [mbit * 10**6])
+        rep.equal("  it is said", name in said, (name, value) in SAID)
     process.communicate()
     hook("stopped", "odd", {})
 

@@ -37,6 +37,8 @@ static void read_pod(struct pod *pod, const char *name, const char *keys,
 	*pod = (struct pod){.conf = conf_of(keys)};
 	assert_int_equal(namespaces_parse(FILE_TEXT, &pod->file, &error), 0);
 	asker.namespaces = pod->file;
+	asker.bandwidth = json_get(json_get(pod->conf.json, "runtimeConfig"),
+				   "bandwidth");
 	asker.annotations.annotations = annotations;
 	asker.annotations.annotations_len = len;
 	assert_int_equal(wanted_read(&pod->settings, pod->conf.json, &asker, n,
@@ -179,6 +181,53 @@ static void the_configuration_is_bound_too(void **state)
 	end(&pod);
 }
 
+/* A burst that was chosen for a rate far above the maximum lets a pod send no more than half a
+ * second of the maximum at once. */
+static void a_burst_of_the_configuration_is_bound(void **state)
+{
+	const struct {
+		const char *burst;
+		uint64_t bits;
+	} rows[] = {{"5G", 50000000}, {"51M", 50000000}, {"40M", 40000000}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char keys[160];
+		struct pod pod;
+
+		(void)snprintf(keys, sizeof(keys),
+			       CONF("\"logFile\":\"\",\"egressRate\":\"10G\","
+				    "\"egressBurst\":\"%s\""),
+			       rows[i].burst);
+		read_pod(&pod, "shop/a", keys, NULL, 0);
+		assert_int_equal(pod.settings.policy.egress_rate_bits_per_sec,
+				 100000000);
+		assert_int_equal(pod.settings.policy.egress_burst_bits,
+				 rows[i].bits);
+		assert_string_equal(pod.settings.lowered.text, "");
+		end(&pod);
+	}
+}
+
+/* What a pod has asked for in a direction that the configuration leaves alone. */
+static void a_rate_of_the_runtime_is_told(void **state)
+{
+	struct pod pod;
+
+	(void)state;
+	read_pod(&pod, "shop/a",
+		 CONF("\"logFile\":\"\",\"precedence\":\"lowest\","
+		      "\"egressRate\":\"1G\",\"runtimeConfig\":{\"bandwidth\":"
+		      "{\"ingressRate\":50000000}}"),
+		 NULL, 0);
+	assert_int_equal(pod.settings.policy.ingress_rate_bits_per_sec,
+			 20000000);
+	assert_int_equal(pod.settings.policy.egress_rate_bits_per_sec,
+			 100000000);
+	assert_non_null(strstr(pod.settings.lowered.text, "50000000 is over"));
+	end(&pod);
+}
+
 static void more_than_the_maximum_is_told(void **state)
 {
 	const struct natra_annotation asked[] = {
@@ -250,6 +299,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(less_than_the_maximum_is_given,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(the_configuration_is_bound_too,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_burst_of_the_configuration_is_bound, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_rate_of_the_runtime_is_told,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(more_than_the_maximum_is_told,
 						setup, teardown),

@@ -184,8 +184,7 @@ static void say(struct edits_queue *q, const struct edit *edit,
 	log_add(&words, "pod", edit->name);
 	log_add(&words, "error", result->message);
 	log_line(q->jobs->log,
-		 result->is_over && !result->is_failed ? NATRA_LOG_WARN
-						       : NATRA_LOG_ERROR,
+		 result->is_over ? NATRA_LOG_WARN : NATRA_LOG_ERROR,
 		 result->is_held   ? "the pod's limits are not edited"
 		 : result->is_over ? "the maximum of the pod's namespace holds"
 				   : "the pod keeps the limits that it has",

@@ -121,6 +121,8 @@ static void podif_failed(const struct podif *podif, int r,
 			 struct edit_result *result)
 {
 	result->is_failed = true;
+	/* The maximum does not hold as long as it could not be written. */
+	result->is_over = false;
 	note(result, podif_error(podif, r));
 }
 
@@ -248,16 +250,45 @@ static bool is_of(const struct cached *cached, const struct edit *edit)
 	       strcmp(cached->pod_namespace, edit->namespace) == 0;
 }
 
-/* Annotations that are wrong leave a pod the limits that it has, but not more than the maximum of its
- * namespace, which may be lower since. */
-static int keep_maximum(const struct podif *podif)
+/* Returns 1 if a pod may ask for classes and has others than its configuration, 0 if not, or
+ * -errno. */
+static int has_own_classes(const struct podif *podif, const struct wish *wish,
+			   const struct namespace_rule *rule,
+			   const struct natra_policy *has)
 {
+	cleanup_settings struct settings conf = {0};
+	struct natra_policy policy = *has;
+	struct failure failure = {0};
+	int r;
+
+	if (!has->classes_len)
+		return 0;
+	/* Keys that are wrong say nothing of classes, as if there were none. */
+	(void)wish_read_keys(&conf, wish->keys, podif->n, &failure);
+	if (rule->has_allowed) {
+		free(conf.allowed);
+		conf.allowed = namespace_allowed(rule, &conf.allowed_len);
+	}
+	if (!settings_allow(&conf, POLICY_CLASSES_ANNOTATION))
+		return 0;
+	policy.classes = conf.policy.classes;
+	policy.classes_len = conf.policy.classes_len;
+	r = compare_classes(podif, has, &policy);
+	return r < 0 ? r : r == DIFFERS;
+}
+
+/* Annotations that are wrong leave a pod the limits that it has, but not more than the maximum of its
+ * namespace, which may be lower since. The wish takes what the pod has, and *kept its classes. */
+static int keep_maximum(const struct podif *podif, struct wish *wish,
+			struct kept *kept)
+{
+	struct natra_policy *policy = &wish->settings.policy;
 	struct natra_info info = NATRA_INIT(info);
 	struct namespaces_error error;
 	struct namespace_note none = {""};
 	struct namespace_rule rule;
-	struct natra_policy limits, before;
-	int r;
+	struct natra_policy limits;
+	int r, own_classes;
 
 	if (!podif->source->namespaces ||
 	    namespaces_find(podif->source->namespaces, podif->pod, &rule,
@@ -266,11 +297,23 @@ static int keep_maximum(const struct podif *podif)
 	r = podif_query(podif, &info);
 	if (r <= 0 || !namespace_limits(&rule, &info.policy, &limits))
 		return r < 0 ? r : 0;
-	before = info.policy;
-	namespace_lower(&limits, false, &info.policy, &none);
-	return compare(&before, &info.policy) == SAME
-		       ? 0
-		       : natra_configure(podif->n, podif->id, &info.policy);
+	own_classes = has_own_classes(podif, wish, &rule, &info.policy);
+	if (own_classes < 0)
+		return own_classes;
+	*policy = info.policy;
+	policy->classes_len = 0;
+	if (info.policy.classes_len)
+		r = natra_foreach_class(podif->n, podif->id, keep_class, kept);
+	if (r < 0)
+		return r;
+	namespace_lower(&limits, own_classes, policy, &none);
+	if (policy->classes_len == info.policy.classes_len &&
+	    compare(&info.policy, policy) == SAME)
+		return 0;
+	/* With no list the library would keep those that do not fit any more. */
+	if (!policy->classes_len)
+		policy->classes = wish->settings.classes;
+	return natra_configure(podif->n, podif->id, policy);
 }
 
 static void apply(const struct podif *podif, const struct edit *edit,
@@ -286,7 +329,7 @@ static void apply(const struct podif *podif, const struct edit *edit,
 	(void)alarm(edit->is_slow ? EDIT_MAX_S : EDIT_SHARED_MAX_S);
 	if (wish_read(&wish, podif->cached, podif->source, annotations,
 		      podif->n, podif->jobs->log, &failure)) {
-		int r = keep_maximum(podif);
+		int r = keep_maximum(podif, &wish, &kept);
 
 		result->is_bad = true;
 		note(result, failure.msg);

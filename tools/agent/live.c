@@ -34,11 +34,11 @@ static void refused(void *arg, const struct edit *edit,
 		    const struct edit_result *result)
 {
 	struct live *live = arg;
-	const bool is_over = result->is_over && !result->is_failed;
 
-	live->feed.health->refused_edits += !is_over;
+	live->feed.health->refused_edits += !result->is_over;
 	reporter_add(&live->reporter, edit,
-		     is_over ? "BandwidthOverMaximum" : "BandwidthNotChanged",
+		     result->is_over ? "BandwidthOverMaximum"
+				     : "BandwidthNotChanged",
 		     result->message);
 }
 

@@ -48,14 +48,12 @@ static bool store(struct namespacefile *ns, const char *text)
 {
 	cleanup_close int root = open_root(ns);
 	cleanup_text char *has = read_copy(root);
-	int r;
+	const bool is_same =
+		text && has ? strcmp(text, has) == 0 : !text && !has;
+	int r = is_same ? 0 : namespaces_store(root, text);
 
-	if (text && has ? strcmp(text, has) == 0 : !text && !has)
-		return false;
-	r = namespaces_store(root, text);
-	if (r < 0)
-		say(ns, strerror(-r));
-	return r == 0;
+	say(ns, r < 0 ? strerror(-r) : "");
+	return r == 0 && !is_same;
 }
 
 static bool copy(struct namespacefile *ns)
@@ -77,7 +75,6 @@ static bool copy(struct namespacefile *ns)
 		return false;
 	}
 	cJSON_Delete(file);
-	ns->said[0] = '\0';
 	return store(ns, text);
 }
 

@@ -367,6 +367,14 @@ void namespace_fill(const struct namespace_rule *rule,
 	     rule->max.egress_rate_bits_per_sec);
 }
 
+/* The configuration's burst was chosen for its own rate, which may be far above the maximum. */
+static void limit_burst(uint64_t *burst, uint64_t rate, uint64_t of_conf)
+{
+	if (*burst)
+		return;
+	*burst = rate && of_conf > rate / 2 ? rate / 2 : of_conf;
+}
+
 bool namespace_limits(const struct namespace_rule *rule,
 		      const struct natra_policy *conf,
 		      struct natra_policy *ret_limits)
@@ -377,10 +385,10 @@ bool namespace_limits(const struct namespace_rule *rule,
 			    !limits.egress_rate_bits_per_sec &&
 			    limits.fast_pass == NATRA_FAST_PASS_FREE))
 		return false;
-	if (!limits.ingress_burst_bits)
-		limits.ingress_burst_bits = conf->ingress_burst_bits;
-	if (!limits.egress_burst_bits)
-		limits.egress_burst_bits = conf->egress_burst_bits;
+	limit_burst(&limits.ingress_burst_bits,
+		    limits.ingress_rate_bits_per_sec, conf->ingress_burst_bits);
+	limit_burst(&limits.egress_burst_bits, limits.egress_rate_bits_per_sec,
+		    conf->egress_burst_bits);
 	limits.heavy_hitter_threshold_bytes =
 		conf->heavy_hitter_threshold_bytes;
 	limits.fast_pass_share_percent = conf->fast_pass_share_percent;

@@ -59,8 +59,8 @@ const char **namespace_allowed(const struct namespace_rule *rule,
 void namespace_fill(const struct namespace_rule *rule,
 		    struct natra_policy *policy);
 /* Works out what the rule limits a pod to. A burst, a threshold and a share of which it says
- * nothing are those of `conf`, which is what the pod has without its annotations. Returns false
- * if it limits nothing. */
+ * nothing are those of `conf`, which is what the pod has without its annotations; a burst is
+ * at most half a second of the maximum then. Returns false if it limits nothing. */
 bool namespace_limits(const struct namespace_rule *rule,
 		      const struct natra_policy *conf,
 		      struct natra_policy *ret_limits);

@@ -29,6 +29,8 @@
 #define SAID_MAX  1024
 #define ID_PREFIX "oci/"
 
+#define POD_NAMESPACE "io.kubernetes.pod.namespace"
+
 /* What the runtime passes on stdin. The texts point into `json`. */
 struct state {
 	cJSON *json;
@@ -188,14 +190,31 @@ static int read_limits(const struct cli *cli, struct state *s,
 	return r;
 }
 
+/* Finds the namespace of the container's pod; "" if it is no pod's. A runtime that passes on
+ * all annotations of a pod writes its own name of the namespace over them, so where containerd
+ * says another one than the annotation of the pod, that is a tenant's. */
+static int find_namespace(const struct cli *cli, const struct state *s,
+			  const char **ret)
+{
+	const char *sandbox =
+		text_at(s->annotations, "io.kubernetes.cri.sandbox-namespace");
+	const char *pod = text_at(s->annotations, POD_NAMESPACE);
+
+	*ret = sandbox[0] ? sandbox : pod;
+	if (!sandbox[0] || !pod[0] || strcmp(sandbox, pod) == 0)
+		return 0;
+	(void)say(s->container_id, POD_NAMESPACE
+		  ": differs from the namespace of the sandbox, which holds");
+	return hook_fails(cli) ? EXIT_FAILURE : 0;
+}
+
 /* Finds what the namespace of the container's pod has, which the runtime names; a container
  * that is no pod's has what "*" has. */
 static int find_rule(const struct cli *cli, const struct state *s,
 		     cJSON **ret_file, struct namespace_rule *ret)
 {
 	const char *path = cli->opts.value[OPT_NAMESPACES];
-	const char *name =
-		text_at(s->annotations, "io.kubernetes.pod.namespace");
+	const char *name;
 	struct namespaces_error error = {"is not there"};
 	cleanup_close int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	char pod[NATRA_NAME_MAX + 1];
@@ -204,9 +223,9 @@ static int find_rule(const struct cli *cli, const struct state *s,
 	*ret = (struct namespace_rule){.name = NULL};
 	if (!path)
 		return 0;
-	if (!name[0])
-		name = text_at(s->annotations,
-			       "io.kubernetes.cri.sandbox-namespace");
+	r = find_namespace(cli, s, &name);
+	if (r)
+		return r;
 	(void)snprintf(pod, sizeof(pod), "%s/", name);
 	r = namespaces_load(root, path, ret_file, &error);
 	if (r == 0 && *ret_file)
