@@ -82,7 +82,7 @@ natra_global __u64 over_global(const struct natra_config *config,
 {
 	const struct natra_limits *limits;
 	struct natra_tuple none = {};
-	__u64 since_ns, bytes;
+	__u64 since_ns, bytes, heard;
 
 	if (!config || !state)
 		return 0; /* the verifier wants this check */
@@ -99,9 +99,12 @@ natra_global __u64 over_global(const struct natra_config *config,
 			    now_ns);
 	if (!natra_fixed.has_groups)
 		return 0;
-	bytes = free_bytes(state) - state->over.uncharged;
-	state->over.uncharged += bytes;
-	return bytes;
+	bytes = free_bytes(state);
+	heard = NATRA_READ_ONCE(state->over.uncharged);
+	NATRA_WRITE_ONCE(state->over.uncharged, bytes);
+	/* A change of limits may have put a later number there in between. The number of a slot
+	 * that took another one's place may be less than 0. */
+	return (__s64)(bytes - heard) > 0 ? bytes - heard : 0;
 }
 
 /* Does so, and lets the groups hear. One function calls the others, because the frames of nested

@@ -47,23 +47,6 @@ static int write_config(const struct slot *slot,
 				   BPF_EXIST);
 }
 
-int slot_set_limits(struct natra *n, const struct slot *slot,
-		    const struct natra_limits *limits)
-{
-	struct natra_config config;
-	int r = read_config(n, slot, &config);
-
-	if (r < 0)
-		return r;
-	config.limits[(config.active & 1) ^ 1] = *limits;
-	r = write_config(slot, &config);
-	if (r == 0) {
-		config.active++;
-		r = write_config(slot, &config);
-	}
-	return r < 0 ? fail_errno(n, r, "write the limits") : 0;
-}
-
 int slot_read_state(struct natra *n, const struct slot *slot,
 		    struct natra_state **ret_state)
 {
@@ -197,6 +180,45 @@ static uint64_t free_bytes(const struct natra_state *state)
 	return slot_sum(state).count[NATRA_COUNT_MICE].bytes;
 }
 
+/* Lets the groups of a slot hear of no free bytes before these. Programs charge small flows that
+ * are not free to the groups themselves, and count them as the free ones. */
+static int hear_from_now_on(struct natra *n, const struct slot *slot)
+{
+	struct slot_states states = {0};
+	int r = slot_map(n, slot, 1, &states);
+
+	if (r == 0)
+		NATRA_WRITE_ONCE(states.list->over.uncharged,
+				 free_bytes(states.list));
+	slot_unmap(&states);
+	return r;
+}
+
+int slot_set_limits(struct natra *n, const struct slot *slot,
+		    const struct natra_limits *limits)
+{
+	const struct natra_limits *before;
+	struct natra_config config;
+	int r = read_config(n, slot, &config);
+
+	if (r < 0)
+		return r;
+	before = &config.limits[config.active & 1];
+	if (limits->pass == NATRA_PASS_FREE &&
+	    (before->pass != NATRA_PASS_FREE ||
+	     before->member.group != limits->member.group))
+		r = hear_from_now_on(n, slot);
+	if (r < 0)
+		return r;
+	config.limits[(config.active & 1) ^ 1] = *limits;
+	r = write_config(slot, &config);
+	if (r == 0) {
+		config.active++;
+		r = write_config(slot, &config);
+	}
+	return r < 0 ? fail_errno(n, r, "write the limits") : 0;
+}
+
 /* Lets the new slot's first window have what the old one's last window had. What passed at a
  * higher limit counts as the same part of the new one. */
 static void carry_over(const struct natra_state *from,
@@ -217,8 +239,12 @@ static void carry_over(const struct natra_state *from,
 			over.debt = to_limits->over.debt;
 	}
 	over.passed = passed_bytes(to) - bytes;
-	/* Its groups have not heard of these yet. */
-	over.uncharged = free_bytes(to) - (free_bytes(from) - over.uncharged);
+	over.uncharged = free_bytes(to);
+	/* Its groups have not heard of these yet. They never hear of what passed in no group or
+	 * in another one, nor again of what they were charged for. */
+	if (from_limits->pass == NATRA_PASS_FREE &&
+	    from_limits->member.group == to_limits->member.group)
+		over.uncharged -= free_bytes(from) - from->over.uncharged;
 	over.active = (uint16_t)active;
 	to->over = over;
 }

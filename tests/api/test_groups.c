@@ -14,12 +14,14 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../../bpf/natra_shared.h"
 #include "state/record.h"
 
-#define TEAM "team a"
+#define TEAM         "team a"
+#define PACKET_BYTES 43 /* of device_send, on the wire */
 
 /* Makes a group, and returns the policy of a member. */
 static struct natra_policy make_member_of(const char *name, uint64_t mbit)
@@ -180,6 +182,48 @@ static void members_are_counted_and_charged(void **state)
 	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
 	rig_detach(n, ID);
 	assert_int_equal(walk().last.members, 0);
+	remove_group(TEAM);
+}
+
+/* The group hears of what has passed when the next window is looked at. */
+static uint64_t heard_of(void)
+{
+	const struct timespec window = {.tv_sec = 1, .tv_nsec = 80000000};
+
+	(void)nanosleep(&window, NULL);
+	pod_send(&pod, 40);
+	return walk().last.free_bytes[NATRA_DIRECTION_INGRESS];
+}
+
+/* What passed in no group, or was charged to it as it passed, does not come to it later. What
+ * passed in it does, also if the attachment was replaced. */
+static void a_group_hears_of_what_is_its_own(void **state)
+{
+	struct natra_policy policy = policy_of(10, 20);
+	uint64_t heard, passed;
+
+	(void)state;
+	assert_int_equal(attach_pod(&policy), 0);
+	pod_send(&pod, 500);
+	policy = make_member_of(TEAM, 100);
+	assert_int_equal(attach_pod(&policy), 0);
+	pod_send(&pod, 40);
+	policy.edt_pacing = NATRA_EDT_OFF;
+	assert_int_equal(attach_pod(&policy), 0);
+	heard = heard_of();
+	assert_in_range(heard, 40 * PACKET_BYTES, 100 * PACKET_BYTES);
+
+	policy.fast_pass = NATRA_FAST_PASS_STRICT;
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	pod_send(&pod, 500);
+	passed = walk().last.ingress_charged.packets;
+	assert_in_range(passed, 300, 550);
+	policy.fast_pass = NATRA_FAST_PASS_FREE;
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	pod_send(&pod, 40);
+	assert_in_range(heard_of(), heard + PACKET_BYTES,
+			heard + 180 * PACKET_BYTES);
+	rig_detach(n, ID);
 	remove_group(TEAM);
 }
 
@@ -538,6 +582,7 @@ int main(void)
 		POD_CASE(groups_have_two_levels),
 		POD_CASE(there_is_room_for_so_many),
 		POD_CASE(members_are_counted_and_charged),
+		POD_CASE(a_group_hears_of_what_is_its_own),
 		POD_CASE(classes_are_of_the_group),
 		POD_CASE(a_member_to_come_keeps_its_group),
 		POD_CASE(unknown_group_is_refused),
