@@ -126,39 +126,44 @@ int scene_look_named(struct natra *n, int pod_fd, const char *id,
 	return is_attached ? identity_explain(n, &gen, r) : r;
 }
 
+/* Looks at the hooks of the host side, if there is one: a hostside mode has nothing in the pod. */
+static int look_at_host(struct natra *n, const struct scene *scene,
+			struct scene *ret_host)
+{
+	cleanup_netlink struct netlink nl = {0};
+	int r = netlink_open(n, &nl);
+
+	if (r < 0)
+		return r;
+	r = link_host_peer(n, &nl, &scene->pod, scene->pod_fd, &ret_host->pod);
+	if (r == -EOPNOTSUPP) {
+		forget_error(n);
+		return 0;
+	}
+	return r < 0 ? r : look_at_hooks(n, ret_host, ret_host->pod.ifindex);
+}
+
 int scene_refuse_other(struct natra *n, const struct scene *scene,
 		       const char *id)
 {
+	struct scene at = *scene;
 	char owner[NATRA_ID_MAX + 1];
-	int r;
+	int r = at.foreign_natra ? 0 : look_at_host(n, scene, &at);
 
-	if (!scene->foreign_natra)
-		return 0;
+	if (r < 0 || !at.foreign_natra)
+		return r;
 	r = attachment_owner(n, &scene->pod_netns, scene->pod.ifindex, owner);
 	if (r == -ENOENT) {
 		log_line(
 			n, NATRA_LOG_WARN,
 			"%s: '%s' has natra programs without a record in this bpffs",
-			id, scene->pod.ifname);
+			id, at.pod.ifname);
 		return 0;
 	}
 	if (r == 0 && strcmp(owner, id) != 0)
 		return with_code(n, NATRA_CODE_OTHER_ID,
 				 refuse(n, -EBUSY,
 					"interface '%s' is attached as '%s'",
-					scene->pod.ifname, owner));
+					at.pod.ifname, owner));
 	return r;
-}
-
-int scene_find_host(struct natra *n, struct netlink *nl,
-		    const struct scene *scene, const char *id,
-		    struct link_info *ret_host)
-{
-	struct scene of_host = *scene;
-	int r = link_host_peer(n, nl, &scene->pod, scene->pod_fd, ret_host);
-
-	of_host.foreign_natra = false;
-	if (r == 0 && id)
-		r = look_at_hooks(n, &of_host, ret_host->ifindex);
-	return r < 0 || !id ? r : scene_refuse_other(n, &of_host, id);
 }

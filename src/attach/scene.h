@@ -33,13 +33,9 @@ int scene_look_recorded(struct natra *n, int pod_fd,
 int scene_look_named(struct natra *n, int pod_fd, const char *id,
 		     const char *ifname, struct scene *ret_scene);
 
-/* Refuses an interface that has programs of natra's if another id has attached them. */
+/* Refuses an interface that has programs of natra's, or whose host side has them, if another id
+ * has attached them. */
 int scene_refuse_other(struct natra *n, const struct scene *scene,
 		       const char *id);
-/* Finds the host side of the interface. Refuses it if another id than this one has attached
- * programs there, where a hostside mode has its only ones; NULL: whoever has. */
-int scene_find_host(struct natra *n, struct netlink *nl,
-		    const struct scene *scene, const char *id,
-		    struct link_info *ret_host);
 
 #endif

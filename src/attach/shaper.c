@@ -303,9 +303,8 @@ static int find_host(struct attempt *a, enum natra_mode mode)
 	if (r < 0)
 		return r;
 	if (needed)
-		return scene_find_host(
-			a->n, &nl, &a->order->scene,
-			mode_is_hostside(mode) ? a->order->id : NULL, &a->host);
+		return link_host_peer(a->n, &nl, &a->order->scene.pod,
+				      a->order->scene.pod_fd, &a->host);
 	r = find_usable_host(a->n, &nl, a->order, mode, &a->host);
 	if (r != -EOPNOTSUPP)
 		return r;

@@ -52,6 +52,37 @@ static void what_is_absent(void **state)
 	      NATRA_CODE_NO_CLASS);
 }
 
+static bool is_tcx(int mode)
+{
+	return mode == NATRA_MODE_TCX_PODSIDE ||
+	       mode == NATRA_MODE_TCX_HOSTSIDE;
+}
+
+static void other_id_is_refused(const struct natra_target *own,
+				const struct natra_policy *policy)
+{
+	struct natra_target target = pod_target(&pod, "other");
+	const bool is_hostside =
+		policy->attach_mode == NATRA_MODE_TCX_HOSTSIDE ||
+		policy->attach_mode == NATRA_MODE_CLSACT_HOSTSIDE;
+
+	assert_int_equal(natra_attach(n, own, policy, NULL), 0);
+	for (int mode = 0; mode < NATRA_MODE_MAX; mode++) {
+		/* Without a limit of ingress nothing of it is on the host side. */
+		struct natra_policy other = policy_of(0, 10);
+
+		other.attach_mode = (enum natra_mode)mode;
+		FAILS(natra_attach(n, &target, &other, NULL), EBUSY,
+		      NATRA_CODE_OTHER_ID);
+		says(n, is_hostside ? "'" NODE_SIDE "'" : "'eth0'", ID);
+	}
+	assert_int_equal(natra_record_unshaped(n, &target, policy, "test"),
+			 -EBUSY);
+	/* The own one is no other. */
+	assert_int_equal(natra_attach(n, own, policy, NULL), 0);
+	rig_detach(n, ID);
+}
+
 static void what_is_in_the_way(void **state)
 {
 	struct natra_target own = pod_target(&pod, ID);
@@ -63,12 +94,12 @@ static void what_is_in_the_way(void **state)
 	FAILS(natra_attach(n, &target, &policy, NULL), EBUSY,
 	      NATRA_CODE_OTHER_ID);
 	rig_detach(n, ID);
-	/* There is nothing in the pod. */
-	policy.attach_mode = NATRA_MODE_CLSACT_HOSTSIDE;
-	assert_int_equal(natra_attach(n, &own, &policy, NULL), 0);
-	FAILS(natra_attach(n, &target, &policy, NULL), EBUSY,
-	      NATRA_CODE_OTHER_ID);
-	assert_int_equal(natra_attach(n, &own, &policy, NULL), 0);
+	/* Whichever of them has programs on the host side alone, or in the pod alone. */
+	for (int mode = NATRA_MODE_AUTO + 1; mode < NATRA_MODE_MAX; mode++) {
+		policy.attach_mode = (enum natra_mode)mode;
+		if (!is_tcx(mode) || rig_has_tcx())
+			other_id_is_refused(&own, &policy);
+	}
 }
 
 static void what_cannot_be_configured(void **state)
