@@ -151,9 +151,11 @@ static __always_inline __u64 group_delay(const struct natra_limits *limits,
 
 /*
  * Returns whether the attachment that takes the place of this one has charged the groups for the
- * packet. Until this one is removed both judge each packet, and the newer one comes first. It
- * leaves the owner of this one in the packet, which nobody else knows. The mark is taken away:
- * what comes here again is another packet.
+ * packet. Until this one is removed both judge each packet. On the same hook the newer one comes
+ * first, and leaves the owner of this one in the packet, which nobody else knows. The mark is
+ * taken away: what comes here again is another packet. Where the newer one is at another place
+ * (another kind of hook, or the other side) and this one comes first, both charge the groups in
+ * this moment.
  */
 static __always_inline bool take_mark(struct __sk_buff *skb,
 				      const struct natra_config *config)

@@ -119,6 +119,7 @@ uint64_t engine_id(const struct program_options *options)
 			NATRA_CALL_HIDDEN,
 		sizeof(struct natra_config),
 		sizeof(struct natra_state),
+		sizeof(struct natra_group),
 	};
 	struct natra_fixed fixed;
 	uint64_t h;
