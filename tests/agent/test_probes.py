@@ -111,8 +111,11 @@ class Life(unittest.TestCase):
         """The agent works on, and says how many lines are lost when there is room again."""
         end, write = os.pipe()
         fill(write)
-        with socket.create_server(("127.0.0.1", 0)) as s:
-            port = s.getsockname()[1]
+        # A socket that does not listen keeps the port from others; the agent, too, has SO_REUSEADDR.
+        kept = self.enterContext(socket.socket())
+        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        kept.bind(("127.0.0.1", 0))
+        port = kept.getsockname()[1]
         p = subprocess.Popen([AGENT, *IDLE, "--listen", f"127.0.0.1:{port}"], stderr=write)
         try:
             wait_until(lambda: answers(port), "no answer")

@@ -74,10 +74,10 @@ def commit_of(program):
 
 
 def printed_by(command, about=None):
-    """Return the line of a result that says what has printed it. `about` is the commit that
+    """Return the line of a result that says what has printed it, and where. `about` is the commit that
     was measured, this tree's if there is none."""
-    return (f"Printed by tests/bench/{command} at commit {about or commit()} on "
-            f"{time.strftime('%Y-%m-%d', time.gmtime())}.")
+    return (f"Printed by tests/{command} at commit {about or commit()} on "
+            f"{time.strftime('%Y-%m-%d', time.gmtime())}: {line()}, Linux {os.uname().release}.")
 
 
 def describe():

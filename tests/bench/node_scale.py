@@ -12,7 +12,6 @@ machine matters, since a kernel that frees thousands of programs at once may han
 import base64
 import json
 import os
-import platform
 import socket
 import statistics
 import struct
@@ -23,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [f"{HERE}/../cni", f"{HERE}/../agent"]
+import machine
 import plugin
 from agent import Agent
 from apiserver import ApiServer
@@ -238,7 +238,8 @@ def main(rep, args):
     if not args.table:
         return
     with open(args.table, "w") as f:
-        print(f"""A node with {args.pods} pods on Linux {platform.release().split("-")[0]}, {os.cpu_count()} CPUs, while pods start and end at a rate
+        print(f"""{args.printed}
+A node with {args.pods} pods while pods start and end at a rate
 for {args.seconds} s each, {args.edits} annotations are edited in a second, and another process sets a link's queue
 length every 5 ms (RTNL): tests/bench/node_scale.py --pods {args.pods} --seconds {args.seconds}. Times are ms, the agent's
 CPU is % of one with its jobs, and its changes are edits that hold (edits of a pod that come before the
@@ -253,6 +254,8 @@ job does are one); a start makes the namespace and the veth, too. The machine's 
 
 def prepare(args):
     args.upstream = plugin.newest_bandwidth()
+    if args.table:
+        args.printed = machine.printed_by("bench/node_scale.py")
 
 
 if __name__ == "__main__":

@@ -66,7 +66,7 @@ Nanoseconds of a packet above an empty program ({empty:.1f} ns): the least of {a
 either build, by turns, each per_packet {" ".join(a.words)}. Before is
 {machine.commit_of(a.before)}, now {machine.commit_of(os.environ["NATRA_PER_PACKET"])}. The reference is a program that
 paces one class by departure times. {a.printed}
-Machine: {machine.line()}, Linux {os.uname().release}. Load before: {a.load:.2f}.
+Load before: {a.load:.2f}.
 """
 
 
@@ -79,7 +79,7 @@ def main():
     a.words = ["--repeat", str(a.repeat), "--rounds", str(a.rounds)]
     a.load = os.getloadavg()[0]
     if a.result:
-        a.printed = machine.printed_by("packet_builds.py")
+        a.printed = machine.printed_by("bench/packet_builds.py")
     before, now = [], []
     for _ in range(a.runs):
         before.append(measure(a.before, a.words))

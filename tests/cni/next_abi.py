@@ -11,9 +11,12 @@ import json
 import os
 import socket
 import subprocess
+import sys
 import threading
 import time
 
+sys.path.append(f"{os.path.dirname(os.path.abspath(__file__))}/../bench")
+import machine
 import plugin
 import script
 from plugin import PINS, Veth, call, find_natra, pins, programs
@@ -209,6 +212,8 @@ def side_by_side(rep, pod, other, first, second):
 
 def prepare(a):
     a.next = build("NATRA_NEXT_BUILD", "src/libnatra.so.0.1.0", "-Dnext_abi=true")
+    if a.table:
+        a.printed = machine.printed_by("cni/next_abi.py")
 
 
 def main(rep, a):
@@ -227,9 +232,8 @@ def main(rep, a):
     side_by_side(rep, pod, second, this, other)
     if a.table:
         with open(a.table, "w") as f:
-            print(f"Printed by tests/cni/next_abi.py on {time.strftime('%Y-%m-%d')}, Linux "
-                  f"{os.uname().release}: the most of the cap in any 10 ms.\n", *ROWS, sep="\n",
-                  file=f)
+            print(a.printed, f"The most of the cap in any 10 ms, with a burst of {BURST_BITS} bit.\n",
+                  *ROWS, sep="\n", file=f)
     pod.close()
     second.close()
 

@@ -47,6 +47,18 @@ class Facts(unittest.TestCase):
         chart = read(f"{DEPLOY}/chart/Chart.yaml")
         self.assertEqual(re.findall(r"^(?:appV|v)ersion: (.*)$", chart, re.M),
                          [version, version])
+        for path in (f"{DEPLOY}/README.md", f"{DEPLOY}/chart/README.md",
+                     f"{DEPLOY}/chart/Chart.yaml", f"{SOURCE}/tools/bindings/go/README.md",
+                     f"{SOURCE}/README.md"):
+            self.assertEqual(set(re.findall(
+                r"(?:VERSION=|natra[:-]|bindings/go@v|version )(\d+\.\d+\.\d+)", read(path))),
+                {version}, path)
+
+    def test_variants(self):
+        """The page names the manifests' variants beside `install`."""
+        made = re.findall(r"^\t\[([\w-]+)\]=", read(f"{DEPLOY}/manifests"), re.M)
+        page = re.search(r"manifests\.tar\.gz has variants \((.*)\)", read(f"{DEPLOY}/README.md"))[1]
+        self.assertEqual(["install", *re.findall(r"`([\w-]+)`", page)], made)
 
     def test_schema_names_the_values(self):
         names = re.findall(r"^(\w+):", read(f"{DEPLOY}/chart/values.yaml"), re.M)

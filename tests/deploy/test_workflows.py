@@ -3,6 +3,7 @@
 """actionlint finds nothing in the workflows, and finds what is wrong with a copy. Needs no root."""
 import glob
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -11,8 +12,16 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cache
 
-[ACTIONLINT] = glob.glob(f"{os.path.dirname(cache.CACHE)}/actionlint-*")[-1:] or [""]
-cache.need(ACTIONLINT or "actionlint")
+
+
+def read(path):
+    with open(f"{cache.SOURCE}/{path}") as f:
+        return f.read()
+
+
+VERSION = re.search(r"^actionlint=.*@(.*)$", read("tools/install-deps"), re.M)[1]
+ACTIONLINT = f"{os.path.dirname(cache.CACHE)}/actionlint-{VERSION}"
+cache.need(ACTIONLINT)
 WORKFLOWS = sorted(glob.glob(f"{cache.SOURCE}/.github/workflows/*.yml"))
 
 
@@ -28,8 +37,7 @@ class Workflows(unittest.TestCase):
         self.assertEqual((p.returncode, p.stdout), (0, ""))
 
     def test_a_wrong_one(self):
-        with open(f"{cache.SOURCE}/.github/workflows/release.yml") as f:
-            text = f.read()
+        text = read(".github/workflows/release.yml")
         for good, bad in (("github.ref_name", "github.ref_nam"),
                           ("runs-on: ubuntu-24.04", "runs-on: ubuntu-99.04"),
                           ("contents: write", "content: write")):
@@ -38,6 +46,15 @@ class Workflows(unittest.TestCase):
                 f.write(text.replace(good, bad))
                 f.flush()
                 self.assertEqual(lint(f.name).returncode, 1)
+
+    def test_public_key(self):
+        """Who releases reads the same command wherever the key is spoken of."""
+        make = "openssl pkey -in KEY -pubout -out .github/release.pub"
+        for path in ".github/workflows/release.yml", ".github/CONTRIBUTING.md":
+            self.assertIn(make, read(path), path)
+        said = re.search(r"public=(\S+)\n(?s:.*?)commit it \((.*)\)\"", read("tools/release"))
+        self.assertEqual(said[2].replace("$public", said[1]), make)
+        self.assertIn("`.github/release.pub`", read("tools/deploy/README.md"))
 
 
 if __name__ == "__main__":

@@ -16,8 +16,9 @@ import time
 import traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, f"{HERE}/../cni")
+sys.path[:0] = [f"{HERE}/../cni", f"{HERE}/../bench"]
 import plugin  # noqa: F401  (it finds the harness)
+import machine
 import script
 from api import MERGE, Api
 from commands import sh
@@ -174,7 +175,11 @@ def measure(rep, args, node, work):
         for a in agents:
             a.terminate()
         for a in agents:
-            a.wait(20)
+            try:
+                a.wait(20)
+            except subprocess.TimeoutExpired:
+                a.kill()
+                a.wait()
     rows.append(("the server starts anew", f"{took + all_:.0f}", f"{(server.bytes() - sent) / 1000:.0f}",
                  f"{server.cpu():.1f}", f"{server.megabytes():.0f}"))
     said = (f"Half of the agents watched again {half:.1f} s after the server was ready, all after "
@@ -187,7 +192,8 @@ def measure(rep, args, node, work):
 
 def table(args, rows, said):
     with open(args.table, "w") as f:
-        print(f"""{args.agents} agents with {args.pods} pods each, and a real API server (Kubernetes 1.34) with etcd, on {os.cpu_count()} CPUs that
+        print(f"""{args.printed}
+{args.agents} agents with {args.pods} pods each, and a real API server (Kubernetes 1.34) with etcd, on CPUs that
 others use, too: tests/kube/agents.py --agents {args.agents} --pods {args.pods} --seconds {args.seconds}. The agents' library keeps
 attachments in files, so the kernel's part is not in it. kB are all that the server sent to them, with TLS and
 IP; CPU is the server's in s, with what this test asks, MB what it has at the end of the row.
@@ -216,6 +222,8 @@ def main(rep, args):
 
 def prepare(args):
     args.bin = binaries()
+    if args.table:
+        args.printed = machine.printed_by("kube/agents.py")
 
 
 if __name__ == "__main__":

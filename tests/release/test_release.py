@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """tools/release refuses what is not a release, and two runs give the same files.
 
-usage: test_release.py [Refuses|Twice]
+usage: test_release.py [Refuses|Provenance|Twice]...
 
 The release is of a copy of the tree, of which the CHANGELOG says that it is released.
 """
@@ -70,6 +70,10 @@ class Copy(unittest.TestCase):
         text = re.sub(rf"^## {re.escape(VERSION)}.*$", HEADING,
                       cls.changelog.read_text(), flags=re.M)
         cls.changelog.write_text(text)
+        # The project's key is the secret RELEASE_KEY of release.yml; this one is the test's.
+        cls.key, cls.public = cls.tmp / "key.pem", cls.root / ".github/release.pub"
+        must("openssl", "genpkey", "-algorithm", "ed25519", "-out", cls.key)
+        must("openssl", "pkey", "-in", cls.key, "-pubout", "-out", cls.public)
         when = "2026-01-01T00:00:00Z"
         env = dict(os.environ, GIT_AUTHOR_DATE=when, GIT_COMMITTER_DATE=when)
         for argv in (["init", "-q"], ["add", "-A", "-f"], ["commit", "-q", "-m", "all"]):
@@ -119,13 +123,45 @@ class Refuses(Copy):
         self.addCleanup(path.unlink)
         self.refused("not committed, such as '?? src/new.c'", VERSION)
 
-    def test_no_key(self):
-        os.environ["NATRA_RELEASE_KEY"] = f"{self.root}/LICENSE"
+    def use_key(self, path):
+        os.environ["NATRA_RELEASE_KEY"] = str(path)
         self.addCleanup(os.environ.pop, "NATRA_RELEASE_KEY")
+
+    def test_no_key(self):
+        self.use_key(self.root / "LICENSE")
         self.refused(f"NATRA_RELEASE_KEY: '{self.root}/LICENSE' is no Ed25519 key", VERSION)
+
+    def test_key(self):
+        self.use_key(self.key)
+        self.refused(f"directory '{self.tmp}' exists", VERSION)
+
+    def test_no_public_key(self):
+        self.use_key(self.key)
+        self.addCleanup(self.public.write_bytes, self.public.read_bytes())
+        self.public.unlink()
+        self.refused(f"NATRA_RELEASE_KEY: '{self.key}' has no public half in .github/release.pub; "
+                     "commit it (", VERSION)
+
+    def test_another_key(self):
+        other = self.tmp / "other.pem"
+        must("openssl", "genpkey", "-algorithm", "ed25519", "-out", other)
+        self.use_key(other)
+        self.refused(f"'{other}' is another key than that of .github/release.pub", VERSION)
 
     def test_directory_exists(self):
         self.refused(f"directory '{self.tmp}' exists", VERSION)
+
+
+class Provenance(unittest.TestCase):
+    def test_builder(self):
+        """It names the builder that it is told, and nothing that it cannot know."""
+        ci = "https://ci.example/1"
+        for env, wanted in ({}, "local"), ({"NATRA_BUILDER": ci}, ci):
+            with tempfile.TemporaryDirectory() as empty:
+                said = must(SOURCE / "tools/package/provenance", "example/natra", VERSION,
+                            "c0ffee", empty, env={"PATH": os.environ["PATH"], **env})
+            self.assertEqual(json.loads(said)["predicate"]["runDetails"],
+                             {"builder": {"id": wanted}})
 
 
 class Twice(Copy):
@@ -139,12 +175,9 @@ class Twice(Copy):
                     f"no {tool} (tools/install-deps build static arm64 image release)")
         super().setUpClass()
         cls.out = [cls.tmp / "first", cls.tmp / "another/second"]
-        # The project's key is the secret RELEASE_KEY of release.yml; this one is the test's.
-        key = cls.tmp / "key.pem"
-        must("openssl", "genpkey", "-algorithm", "ed25519", "-out", key)
         for out in cls.out:
             must(cls.root / "tools/release", VERSION, out, seconds=3000,
-                 env=dict(os.environ, NATRA_RELEASE_KEY=key))
+                 env=dict(os.environ, NATRA_RELEASE_KEY=cls.key))
 
     def test_same(self):
         first, second = ({p.name: hashlib.sha256(p.read_bytes()).hexdigest()
