@@ -60,9 +60,13 @@ class Browser:
     def message(self):
         end = time.monotonic() + WAIT_S
         while b"\0" not in self.rest:
-            if not select.select([self.read], [], [], end - time.monotonic())[0]:
+            if not select.select([self.read], [], [],
+                                 max(0, end - time.monotonic()))[0]:
                 raise TimeoutError("Chromium does not answer")
-            self.rest += os.read(self.read, 1 << 20)
+            more = os.read(self.read, 1 << 20)
+            if not more:
+                raise EOFError("Chromium has ended")
+            self.rest += more
         text, self.rest = self.rest.split(b"\0", 1)
         return json.loads(text)
 

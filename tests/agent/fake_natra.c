@@ -409,6 +409,8 @@ int __wrap_natra_foreach_group(struct natra *n, natra_group_fn fn, void *arg)
 		.sz = sizeof(shop),
 		.name = "shop",
 		.ingress_rate_bits_per_sec = 5,
+		.ingress_charged = {.packets = 1, .bytes = 4000},
+		.free_bytes = {300},
 	};
 
 	(void)n;

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Pods for the agent's page, made up: with NATRA_FAKE_ROWS=N there are N. Their names are those
  * of a node, but that number 11 tries to be markup; 2 and 12 have no limits, and the reason of
- * 12 tries the same. Number 3 has a class of peers. */
+ * 12 tries the same. Number 3 has a class of peers. With a file error-stats in FAKE_STATE they
+ * cannot be read. */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <natra/natra.h>
 
@@ -60,11 +63,19 @@ static struct natra_stats stats_of(int number)
 	return stats;
 }
 
+static bool is_failing(void)
+{
+	char path[1024];
+
+	snprintf(path, sizeof(path), "%s/error-stats", getenv("FAKE_STATE"));
+	return access(path, F_OK) == 0;
+}
+
 int __wrap_natra_foreach_stats(struct natra *n, natra_stats_fn fn, void *arg)
 {
 	const char *rows = getenv("NATRA_FAKE_ROWS");
 	const int count = rows ? (int)strtol(rows, NULL, 10) : 0;
-	int r = 0;
+	int r = rows && is_failing() ? -EIO : 0;
 
 	if (!rows)
 		return __real_natra_foreach_stats(n, fn, arg);

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -60,6 +61,7 @@ class Page(unittest.TestCase):
             self.assertNotIn("unsafe", policy)
 
     def test_pods(self):
+        (Path(self.root.name) / "group-shop").touch()
         for number in (0, 1, 200):
             with self.agent(number) as agent:
                 answer = self.pods(agent)
@@ -71,14 +73,26 @@ class Page(unittest.TestCase):
         [one] = [row for row in answer["rows"] if row["kind"] == "class"]
         self.assertEqual((one["part"], one["egress"]["limit_bits_per_sec"]), ("cluster", 10**8))
         self.assertEqual([n for n, row in enumerate(rows) if row["why"]], [2, 12])
+        # What was charged to a group, and what passed free.
+        [group] = [row for row in answer["rows"] if row["kind"] == "group"]
+        self.assertEqual((group["part"], group["ingress"]["passed_bytes"]), ("shop", 4300))
 
     def test_flows_are_those_of_pods_that_are_asked_for(self):
         with self.agent(20) as agent:
             keys = [row["key"] for row in self.pods(agent)["rows"] if row["kind"] == "pod"]
-            for key in keys[:5]:
-                self.assertIn(key, self.pods(agent, f"/pods/{key}")["flows"])
-            # Those of four pods at most are read.
-            self.assertEqual(set(self.pods(agent, f"/pods/{keys[4]}")["flows"]), set(keys[1:5]))
+            # Those of four pods at most are read; those who ask for others wait. On a busy
+            # machine a pod may be forgotten before the fifth is asked for.
+            for _ in range(5):
+                with ThreadPoolExecutor(5) as five:
+                    found = list(five.map(lambda key: set(self.pods(agent, f"/pods/{key}")["flows"]),
+                                          keys[:5]))
+                for key, flows in zip(keys, found):
+                    self.assertTrue({key} <= flows <= set(keys[:5]), flows)
+                most = max(map(len, found))
+                self.assertLessEqual(most, 4)
+                if most == 4:
+                    break
+            self.assertEqual(most, 4)
             flow = self.pods(agent, f"/pods/{keys[4]}")["flows"][keys[4]]["ingress"][0]
             self.assertEqual((flow["protocol"], flow["saddr"], flow["dport"]),
                              ("tcp", "10.0.0.1", 5000))
@@ -86,15 +100,30 @@ class Page(unittest.TestCase):
             for path in ("/pods/", "/pods/1", "/pods/" + "g" * 16, "/pods/" + "0" * 17, "/podsx"):
                 self.assertEqual(self.ask(agent.port, path, LOCAL)[0], 404, path)
 
+    def test_once_a_second(self):
+        """Keys that nobody has and failures make no more jobs, nor lines of the log."""
+        failure = Path(self.root.name) / "error-stats"
+        with self.agent(1) as agent:
+            begin, answers = time.monotonic(), []
+            for number, fails in enumerate((False, False, True, True, False)):
+                failure.touch() if fails else failure.unlink(missing_ok=True)
+                answers.append(self.ask(agent.port, f"/pods/{number:016x}", LOCAL)[0])
+            # Each needs a job of its own.
+            self.assertGreater(time.monotonic() - begin, 3.9)
+            self.assertEqual(answers, [200, 200, 500, 500, 200])
+            self.assertEqual(agent.count("reading the pods for the page"), 1)
+
     def test_only_this_machine_is_a_host(self):
         with self.agent(1) as agent:
             for path in ("/", "/pods"):
-                for host in ("localhost", "LocalHost:8080", "127.0.0.1:1", "[::1]", "[::1]:9810"):
+                for host in ("localhost", "LocalHost:8080", "127.0.0.1:1", "[::1]", "[::1]:9810",
+                             "127.0.0.2:9810"):
                     status, headers, _ = self.ask(agent.port, path, {"Host": host})
                     self.assertEqual(status, 200, host)
                     self.assertFalse([h for h in headers if h.startswith("Access-Control")])
                 for host in ("natra.example", "127.0.0.1.example", "localhost.example:80",
-                             "localhost:80x", "127.0.0.1:", "", "10.0.0.1", "x@localhost"):
+                             "localhost:80x", "127.0.0.1:", "", "10.0.0.1", "x@localhost", "127.1",
+                             "127.0.0.256", "127.0.0.1::1"):
                     status, _, body = self.ask(agent.port, path, {"Host": host})
                     self.assertEqual((status, body), (403, "Forbidden\n"), host)
                 self.assertEqual(self.ask(agent.port, path, {})[0], 403)

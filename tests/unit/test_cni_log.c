@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -224,6 +225,53 @@ static void lines_of_two_processes_do_not_mix(void **state)
 	assert_int_equal(seen, 2 * LINES);
 }
 
+/* Reads what there is. Returns how many bytes. */
+static size_t drain(int fd, char *text, size_t size)
+{
+	size_t len = 0;
+	ssize_t n;
+
+	while ((n = recv(fd, text + len, size - 1 - len, MSG_DONTWAIT)) > 0)
+		len += (size_t)n;
+	text[len] = '\0';
+	return len;
+}
+
+/* As the journal's is; the kernel takes a part of a line where there is no room for all. */
+static void line_behind_a_part_of_one_begins_a_line(void **state)
+{
+	static char text[1 << 16], line[3001];
+	const int small = 1;
+	struct log log = log_of("", NATRA_LOG_INFO);
+	int ends[2];
+	size_t len = 1;
+
+	(void)state;
+	memset(line, 'x', sizeof(line) - 1);
+	line[sizeof(line) - 1] = '\n';
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	assert_int_equal(setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &small,
+				    sizeof(small)),
+			 0);
+	log.fd = ends[0];
+	log_never_wait(&log);
+	/* How many short lines leave room for a part only depends on the kernel. */
+	for (int lines = 0; lines < 20 && text[len - 1] != 'x'; lines++) {
+		for (int i = 0; i < lines; i++)
+			(void)log_copy(&log, "y\n", 2);
+		(void)log_copy(&log, line, sizeof(line));
+		len = drain(ends[1], text, sizeof(text));
+		assert_true(len > 0);
+	}
+	assert_int_equal(text[len - 1], 'x');
+	log_write(&log, NATRA_LOG_INFO, "short");
+	assert_true(drain(ends[1], text, sizeof(text)) > 0);
+	assert_memory_equal(text, "\ntime=", 6);
+	assert_non_null(strstr(text, "msg=short\n"));
+	(void)close(ends[0]);
+	(void)close(ends[1]);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -243,6 +291,7 @@ int main(void)
 			no_file, no_file),
 		cmocka_unit_test_setup_teardown(
 			lines_of_two_processes_do_not_mix, no_file, no_file),
+		cmocka_unit_test(line_behind_a_part_of_one_begins_a_line),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

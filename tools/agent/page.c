@@ -11,12 +11,16 @@
 #include "page_html.h"
 #include "page_request.h"
 
-/* This is less than HTTP_TIME_MAX_MS, so that the browser gets an answer. */
-#define JOB_MAX_MS  4000
-/* Who asks again within this time gets the same text: each text is a process. */
+#define JOB_MAX_MS  3500
+/* Who asks again within this time gets the same text, or waits if it has not the flows that
+ * are asked for or there is none: each text is a process, and any website can make a browser
+ * on this machine ask. */
 #define TEXT_AGE_MS 1000
 /* So long after a pod's flows were asked for they are in each text. */
 #define KEY_AGE_MS  10000
+
+_Static_assert(TEXT_AGE_MS + JOB_MAX_MS < HTTP_TIME_MAX_MS,
+	       "the browser gets an answer");
 
 struct page_report {
 	int r;
@@ -78,9 +82,16 @@ static void drop_text(struct page *page)
 static int start(struct page *page)
 {
 	const uint64_t now_ms = clock_ms();
+	const uint64_t since_ms = now_ms - page->started_ms;
 
-	if (page->work.pid)
+	if (page->work.pid || page->is_wanted)
 		return HTTP_LATER;
+	if (since_ms < TEXT_AGE_MS) {
+		page->is_wanted = true;
+		timer_set(&page->turn, TEXT_AGE_MS - since_ms);
+		return HTTP_LATER;
+	}
+	page->started_ms = now_ms;
 	for (size_t i = 0; i < PAGE_KEYS_MAX; i++) {
 		if (now_ms - page->keys[i].asked_ms >= KEY_AGE_MS)
 			page->keys[i].asked_ms = 0;
@@ -89,10 +100,32 @@ static int start(struct page *page)
 	/* The old text may not be sent to everybody yet, so this is another file. */
 	drop_text(page);
 	page->fd = memfd_create("natra-pods", MFD_CLOEXEC);
+	/* Others may wait for this job. */
 	if (page->fd < 0)
-		return 500;
-	work_start(&page->work);
+		page->work.done(page, WORK_FAILED);
+	else
+		work_start(&page->work);
 	return page->work.pid ? HTTP_LATER : 500;
+}
+
+static void start_wanted(struct page *page)
+{
+	page->is_wanted = false;
+	(void)start(page);
+}
+
+/* A failure is said once until a job succeeds. */
+static void note_failure(struct page *page, enum work_end end)
+{
+	const struct page_report *report = page->work.report;
+
+	if (!page->is_failing)
+		log_write(page->log, NATRA_LOG_WARN,
+			  "reading the pods for the page: %s",
+			  end == WORK_LATE     ? "took too long"
+			  : end == WORK_FAILED ? "failed"
+					       : report->error);
+	page->is_failing = true;
 }
 
 static void done(void *arg, enum work_end end)
@@ -102,30 +135,28 @@ static void done(void *arg, enum work_end end)
 
 	if (end == WORK_DONE && report->r == 0) {
 		page->whole_ms = clock_ms();
+		page->is_failing = false;
 	} else {
-		log_write(page->log, NATRA_LOG_WARN,
-			  "reading the pods for the page: %s",
-			  end == WORK_LATE     ? "took too long"
-			  : end == WORK_FAILED ? "failed"
-					       : report->error);
+		note_failure(page, end);
 		drop_text(page);
 	}
 	page->has_text = true;
-	page->is_asked_for_other = false;
 	page->collected(page->arg);
 	page->has_text = false;
-	if (page->is_asked_for_other)
-		(void)start(page);
 	/* Nothing is kept for longer than somebody may ask for it again. */
-	if (!page->work.pid)
-		timer_set(&page->forget, TEXT_AGE_MS);
+	if (page->is_wanted)
+		start_wanted(page);
+	else
+		timer_set(&page->turn, TEXT_AGE_MS);
 }
 
-static void forget(void *arg)
+static void take_turn(void *arg)
 {
 	struct page *page = arg;
 
-	if (!page->work.pid)
+	if (page->is_wanted)
+		start_wanted(page);
+	else if (!page->work.pid)
 		drop_text(page);
 }
 
@@ -145,8 +176,9 @@ static int answer_pods(struct page *page, const uint64_t *key,
 
 	if (key)
 		remember(page, *key);
-	if (page->has_text && !is_known) {
-		page->is_asked_for_other = true;
+	/* After a failure all who wait learn of it. */
+	if (page->has_text && page->fd >= 0 && !is_known) {
+		page->is_wanted = true;
 		return HTTP_LATER;
 	}
 	if (page->has_text || (is_known && page->whole_ms &&
@@ -185,7 +217,7 @@ int page_open(struct page *page, struct workers *workers)
 		.report_size = sizeof(struct page_report),
 		.time_max_ms = JOB_MAX_MS,
 	};
-	r = timer_open(&page->forget, workers->loop, forget, page);
+	r = timer_open(&page->turn, workers->loop, take_turn, page);
 	return r < 0 ? r : work_open(&page->work, workers);
 }
 
@@ -193,7 +225,7 @@ void page_close(struct page *page)
 {
 	if (!page->work.workers)
 		return;
-	timer_close(&page->forget, page->work.workers->loop);
+	timer_close(&page->turn, page->work.workers->loop);
 	work_close(&page->work);
 	drop_text(page);
 }

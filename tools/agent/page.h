@@ -29,13 +29,16 @@ struct page {
 	void (*collected)(void *arg);
 	void *arg;
 	struct work work;
-	struct timer forget; /* the text goes when it is old */
+	/* The text goes when it is old, or the next job begins. */
+	struct timer turn;
 	struct page_key keys[PAGE_KEYS_MAX];
 	struct page_key read[PAGE_KEYS_MAX]; /* those of the text */
 	int fd; /* of the text, a file in memory; -1: there is none */
-	uint64_t whole_ms; /* since when it is whole; 0: it is not */
+	uint64_t whole_ms;   /* since when it is whole; 0: it is not */
+	uint64_t started_ms; /* when the last job began */
 	bool has_text; /* the job has ended, and its text is for those who wait */
-	bool is_asked_for_other; /* somebody waits for flows that are not in it */
+	bool is_wanted;  /* somebody waits for the text of the next job */
+	bool is_failing; /* the last job has failed, which the log says */
 };
 
 /* The members log to arg are set by the caller. Returns 0 or -errno. */

@@ -187,11 +187,12 @@ static int write_class(void *arg, const struct natra_class *class,
 	return 0;
 }
 
-/* A group has counted what was charged to it. */
 static int write_group(void *arg, const struct natra_group_info *group)
 {
-	const struct traffic in = {.passed = group->ingress_charged.bytes};
-	const struct traffic out = {.passed = group->egress_charged.bytes};
+	const struct traffic in =
+		traffic_of_group(group, NATRA_DIRECTION_INGRESS);
+	const struct traffic out =
+		traffic_of_group(group, NATRA_DIRECTION_EGRESS);
 	cJSON *json = row_of(group->automatic ? "automatic group" : "group", "",
 			     group->name);
 

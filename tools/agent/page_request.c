@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "page_request.h"
 
+#include <arpa/inet.h>
 #include <stddef.h>
 #include <string.h>
 #include <strings.h>
@@ -61,9 +62,23 @@ static bool is_port(const char *text)
 			  !text[1 + strspn(text + 1, "0123456789")]);
 }
 
+/* The agent may listen on each address of 127.0.0.0/8. */
+static bool is_loopback(const char *text, size_t len)
+{
+	char copy[INET_ADDRSTRLEN] = "";
+	struct in_addr address;
+
+	if (len >= sizeof(copy))
+		return false;
+	memcpy(copy, text, len);
+	return inet_pton(AF_INET, copy, &address) == 1 &&
+	       ntohl(address.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
 bool page_is_local(const char *host)
 {
-	static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
+	static const char *const names[] = {"localhost", "[::1]"};
+	const size_t part = host ? strcspn(host, ":") : 0;
 
 	for (size_t i = 0; host && i < sizeof(names) / sizeof(names[0]); i++) {
 		const size_t len = strlen(names[i]);
@@ -71,5 +86,5 @@ bool page_is_local(const char *host)
 		if (strncasecmp(host, names[i], len) == 0)
 			return is_port(host + len);
 	}
-	return false;
+	return host && is_loopback(host, part) && is_port(host + part);
 }

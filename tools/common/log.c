@@ -160,6 +160,19 @@ static void begin_line(struct log_words *line, enum natra_log_level level)
 	log_add(line, "level", log_level_names[level]);
 }
 
+/* Writes a line that may be lost, as a whole or not at all as far as readers see it: a stream
+ * socket can take a part, which is ended before the next line. */
+static bool try_whole(struct log *log, const char *line, size_t len)
+{
+	ssize_t done;
+
+	if (log->is_cut && stream_try(log->fd, "\n", 1) != 1)
+		return false;
+	done = stream_try(log->fd, line, len);
+	log->is_cut = done > 0 && (size_t)done < len;
+	return done == (ssize_t)len;
+}
+
 /* Says how many lines are lost. Returns false if that is lost, too. */
 static bool say_lost(struct log *log)
 {
@@ -172,7 +185,7 @@ static bool say_lost(struct log *log)
 	log_add(&line, "msg", "lines are lost here, since nobody read them");
 	log_add_u64(&line, "lines", lost);
 	line.text[line.len++] = '\n';
-	if (stream_try(log->fd, line.text, line.len) > 0)
+	if (try_whole(log, line.text, line.len))
 		return true;
 	__atomic_add_fetch(log->lost, lost, __ATOMIC_RELAXED);
 	return false;
@@ -182,8 +195,8 @@ static bool put(struct log *log, const char *line, size_t len)
 {
 	/* A full disk is no reason to keep a pod from starting. */
 	if (!log->lost)
-		return write(log->fd, line, len) > 0;
-	return say_lost(log) && stream_try(log->fd, line, len) > 0;
+		return write(log->fd, line, len) == (ssize_t)len;
+	return say_lost(log) && try_whole(log, line, len);
 }
 
 size_t log_copy(struct log *log, const char *lines, size_t len)
@@ -195,6 +208,9 @@ size_t log_copy(struct log *log, const char *lines, size_t len)
 		size_t part =
 			end ? (size_t)(end + 1 - (lines + done)) : len - done;
 
+		/* A pipe takes this as a whole or not at all. */
+		if (part > LOG_LINE_MAX)
+			part = LOG_LINE_MAX;
 		if (!put(log, lines + done, part))
 			break;
 		done += part;

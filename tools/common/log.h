@@ -4,6 +4,7 @@
 #ifndef NATRA_COMMON_LOG_H
 #define NATRA_COMMON_LOG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <natra/natra.h>
@@ -25,6 +26,7 @@ struct log {
 	/* Lines that nobody has taken in time, of this process and of its children; NULL: a
 	 * line waits for that. */
 	uint64_t *lost;
+	bool is_cut;            /* the last line of this process has no end */
 	struct log_words about; /* in each line: the command and the pod */
 };
 

@@ -15,3 +15,14 @@ struct traffic traffic_of(const struct natra_direction_stats *stats,
 			   stats->dropped_horizon.bytes,
 	};
 }
+
+struct traffic traffic_of_group(const struct natra_group_info *group,
+				enum natra_direction direction)
+{
+	return (struct traffic){
+		.passed = group->free_bytes[direction] +
+			  (direction == NATRA_DIRECTION_INGRESS
+				   ? group->ingress_charged.bytes
+				   : group->egress_charged.bytes),
+	};
+}

@@ -20,4 +20,9 @@ struct traffic {
 struct traffic traffic_of(const struct natra_direction_stats *stats,
 			  bool is_paced);
 
+/* A group has counted only what passed, charged to it or free: its members, whose counters are
+ * apart, hold and drop. */
+struct traffic traffic_of_group(const struct natra_group_info *group,
+				enum natra_direction direction);
+
 #endif

@@ -96,8 +96,7 @@ static int add_class(void *arg, const struct natra_class *class,
 	return 0;
 }
 
-/* A group has counted only what passed: members, which have rows of their own, hold and drop.
- * An automatic group may have the name of another one. */
+/* An automatic group may have the name of another one. */
 static int add_group(void *arg, const struct natra_group_info *group)
 {
 	struct readings *readings = arg;
@@ -112,10 +111,8 @@ static int add_group(void *arg, const struct natra_group_info *group)
 			.limit_bits_per_sec =
 				into ? group->ingress_rate_bits_per_sec
 				     : group->egress_rate_bits_per_sec,
-			.bytes = {.passed =
-					  group->free_bytes[d] +
-					  (into ? group->ingress_charged.bytes
-						: group->egress_charged.bytes)},
+			.bytes = traffic_of_group(group,
+						  (enum natra_direction)d),
 		};
 
 		if (!reading.limit_bits_per_sec ||
