@@ -521,7 +521,7 @@ def measure(rep, node, name, row):
         seen = work(node)
         took = node.wait()
         time.sleep(max(0.0, since + 2 * WINDOW_S - time.monotonic()))
-    except (Wrong, AssertionError) as e:
+    except (Wrong, AssertionError, RuntimeError, subprocess.SubprocessError) as e:
         rep.check(name, str(e)[:500], "as it must be", False)
         return None
     most = node.stream.most(since, WINDOW_S)
