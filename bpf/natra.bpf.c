@@ -33,6 +33,7 @@
 #include "natra_shared.h"
 #include "natra_signal.bpf.h"
 #include "natra_sketch.h"
+#include "natra_wirelen.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -415,6 +416,18 @@ natra_global int link_global(struct __sk_buff *skb,
 			   0) != NATRA_BUCKET_REFUSED;
 }
 
+/* Nothing is charged for the packet. What it is told to have on the wire, and need not have,
+ * would hide from the comparison of natra with the interface what goes around natra. */
+static __always_inline __u32 count_unlimited(const struct __sk_buff *skb,
+					     struct packet *packet)
+{
+	const __u32 most = NATRA_WIRE_TIMES * skb->len;
+
+	if (natra_unlikely(packet->bytes > most))
+		packet->bytes = most;
+	return (__u32)NATRA_FORGET(NATRA_COUNT_UNLIMITED, packet->hash);
+}
+
 static __always_inline __u32 judge(struct __sk_buff *skb,
 				   const struct natra_config *config,
 				   struct natra_state *state,
@@ -435,12 +448,18 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 		return (__u32)NATRA_FORGET(NATRA_COUNT_DROPPED_RATE,
 					   packet->hash);
 	if (natra_unlikely(!limits->rate.mult) || is_exempt(skb))
-		return (__u32)NATRA_FORGET(NATRA_COUNT_UNLIMITED, packet->hash);
+		return count_unlimited(skb, packet);
+	/* It counts as what the interface carries of it. */
+	if (natra_unlikely(natra_is_crafted(packet->bytes, skb->len))) {
+		packet->bytes = skb->len;
+		return (__u32)NATRA_FORGET(NATRA_COUNT_DROPPED_RATE,
+					   packet->hash);
+	}
 
 	enter = limits->enter_units;
 	leave = limits->leave_units;
 	if (natra_fixed.has_groups && !group_threshold(limits, &enter, &leave))
-		return (__u32)NATRA_FORGET(NATRA_COUNT_UNLIMITED, packet->hash);
+		return count_unlimited(skb, packet);
 
 	epoch = natra_epoch(packet->now_ns);
 	units = natra_units(packet->bytes);

@@ -28,6 +28,12 @@
 #include "natra_packet.bpf.h"
 #include "natra_shared.h"
 
+/* A packet of more segments than these, and than a limit passes in this time, has no room: what
+ * it would owe would stop others' packets for long. It has more than GSO makes of UDP, and than
+ * GRO joins of TCP with an MSS of 536. */
+#define GATE_SEGS 128U
+#define GATE_NS   1000000000ULL
+
 /* Returns whether the bucket has room for so many, and takes them. The clock of the last
  * tick is never ahead, so what it admits may go. */
 static __always_inline bool gate_take(__u64 *tat_ns,
@@ -37,6 +43,8 @@ static __always_inline bool gate_take(__u64 *tat_ns,
 	const __u64 cost_ns =
 		natra_cost_ns(rate, n, natra_dither(NATRA_READ_ONCE(*tat_ns)));
 
+	if (natra_unlikely(n > GATE_SEGS) && cost_ns > GATE_NS)
+		return false;
 	return take_global(tat_ns, coarse_ns, rate->burst_ns, cost_ns, 0) !=
 		       NATRA_BUCKET_REFUSED ||
 	       take_global(tat_ns, bpf_ktime_get_ns(), rate->burst_ns, cost_ns,

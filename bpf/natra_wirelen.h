@@ -101,4 +101,22 @@ natra_inline __u32 natra_told_len(__u32 least, __u32 wire_len)
 	return wire_len > least ? wire_len : least;
 }
 
+/* The most times its own length that a packet is believed to have on the wire. With the least
+ * MSS of Linux (48) and timestamps that is 2.8 times, and 3.4 over IPv6. */
+#define NATRA_WIRE_TIMES 4
+
+/* A packet of so many bytes on the wire is believed anyway: a socket of UDP cuts what it sends
+ * into up to 128 datagrams, which may have a byte each. */
+#define NATRA_WIRE_BELIEVED 65536U
+
+/*
+ * Returns whether a packet with so many bytes on the wire was crafted, by a packet socket with a
+ * false GSO size or header length. If it were charged, one such packet would stop its pod, its
+ * group or the pod that it is for until up to 2 GB are paid.
+ */
+natra_inline int natra_is_crafted(__u32 bytes, __u32 len)
+{
+	return bytes > NATRA_WIRE_BELIEVED && bytes > NATRA_WIRE_TIMES * len;
+}
+
 #endif

@@ -158,6 +158,32 @@ static void packet_counts_as_its_segments(void **state)
 			th_now() + 6 * 50 * TH_MS);
 }
 
+/* What a packet of very many segments would owe would stop all others for long. */
+static void one_packet_does_not_close_a_gate(void **state)
+{
+	uint64_t from = th_coarse_now();
+	struct packet p;
+
+	(void)state;
+	packet_make_tcp4(&p, 1, 0, LEN);
+	p.data[FLAGS4] = SYN;
+	set_gates(0, 0);
+	assert_int_equal(send(&p, 129).verdict, TC_ACT_SHOT);
+	assert_int_equal(gates().packets_tat_ns, 0);
+	assert_int_equal(gates().connections_tat_ns, 0);
+	assert_int_equal(send(&p, 128).verdict, TC_ACT_UNSPEC);
+	assert_in_range(gates().packets_tat_ns, from + 127 * 50 * TH_MS - TH_MS,
+			th_now() + 128 * 50 * TH_MS);
+	/* Here 129 packets take less than a second. */
+	limits.packets = policy_rate(8ULL * 1000, 1);
+	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
+	p.data[FLAGS4] = ACK;
+	set_gates(0, 0);
+	assert_int_equal(send(&p, 129).verdict, TC_ACT_UNSPEC);
+	set_gates(0, 0);
+	assert_int_equal(send(&p, 1001).verdict, TC_ACT_SHOT);
+}
+
 static void connections_over_theirs_are_refused(void **state)
 {
 	uint64_t from;
@@ -511,6 +537,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		EACH(mice_over_the_packets_are_dropped),
 		EACH(packet_counts_as_its_segments),
+		EACH(one_packet_does_not_close_a_gate),
 		EACH(connections_over_theirs_are_refused),
 		EACH(hidden_connections_are_refused),
 		EACH(other_packets_in_a_tunnel_pass),

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "progrun.h"
+#include "util/cleanup.h"
 
 static const struct packet_ip plain;
 
@@ -165,7 +166,7 @@ static void tcp_options_are_in_every_segment(void **state)
 static void check_all(const struct packet *p, const struct th_context *context,
 		      uint32_t at_least, uint32_t at_most)
 {
-	const struct natra_limits limits = {0};
+	const struct natra_limits limits = th_limits();
 	struct th_result result;
 
 	for (size_t i = 0; i < TH_LEN(programs); i++) {
@@ -421,6 +422,107 @@ static void one_program_serves_all_kinds(void **state)
 	th_close(&run);
 }
 
+/* Reads all that the program knows but what it counts. */
+static struct natra_state *read_uncounted(struct progrun *run, size_t *ret_len)
+{
+	struct natra_state *s = th_read_state(run, ret_len);
+
+	memset(s->stripes, 0, sizeof(s->stripes));
+	return s;
+}
+
+/* Drops the packet, whose segments would be over 64 KiB on the wire, as if it had never
+ * come. */
+static void check_crafted(const struct packet *p, enum stub_kind kind,
+			  uint32_t segs)
+{
+	const struct th_context context = {.gso_segs = segs, .gso_size = 1};
+	const struct natra_limits limits = th_limits();
+	struct progrun run = th_load_kind(kind, &limits);
+	cleanup_free struct natra_state *before = NULL, *after = NULL;
+	struct th_result result;
+	size_t len;
+
+	before = read_uncounted(&run, &len);
+	th_send(&run, p, &context, &result);
+	assert_int_equal(result.verdict, TC_ACT_SHOT);
+	assert_int_equal(result.counter, NATRA_COUNT_DROPPED_RATE);
+	assert_int_equal(result.bytes, p->len);
+	after = read_uncounted(&run, &len);
+	assert_memory_equal(before, after, len);
+	th_close(&run);
+}
+
+/* A packet socket tells the kernel that segments have a byte each. */
+static void crafted_packets_are_dropped_and_charged_to_nobody(void **state)
+{
+	struct packet plain_tcp, extended;
+
+	(void)state;
+	packet_make_tcp4(&plain_tcp, 1000, 0, 2000);
+	packet_begin_ipv6(&extended, &plain);
+	packet_extension(&extended, 60, 8);
+	packet_tcp(&extended, 1000, 80, 20);
+	packet_payload(&extended, 1900);
+	packet_end(&extended);
+	for (size_t i = 0; i < TH_LEN(programs); i++) {
+		check_crafted(&plain_tcp, programs[i], 2000 - 54);
+		check_crafted(&plain_tcp, programs[i], 0);
+		check_crafted(&extended, programs[i], 1900);
+	}
+}
+
+/* A socket of UDP cuts what it sends into up to 128 datagrams, and TCP into segments of 36
+ * bytes beside its timestamps. */
+static void small_segments_of_sockets_are_charged(void **state)
+{
+	const uint32_t udp = 128 * (14 + 20 + 8 + 1);
+	const uint32_t tcp = 50 * (14 + 20 + 32 + 36);
+	struct packet p;
+
+	(void)state;
+	packet_begin_ipv4(&p, &plain);
+	packet_udp(&p, 1000, 2000);
+	packet_payload(&p, 128);
+	packet_end(&p);
+	check_all(&p,
+		  &(struct th_context){
+			  .wire_len = udp, .gso_segs = 128, .gso_size = 1},
+		  udp, udp);
+	packet_begin_ipv4(&p, &plain);
+	packet_tcp(&p, 1000, 80, 32);
+	packet_payload(&p, 50 * 36);
+	packet_end(&p);
+	check_all(&p,
+		  &(struct th_context){
+			  .wire_len = tcp, .gso_segs = 50, .gso_size = 36},
+		  tcp, tcp);
+}
+
+static void unlimited_packets_count_up_to_four_times(void **state)
+{
+	const struct natra_limits limits = {0};
+	struct th_result result;
+	struct packet p;
+
+	(void)state;
+	packet_make_tcp4(&p, 1000, 0, 54 + 1000);
+	for (size_t i = 0; i < TH_LEN(programs); i++) {
+		struct progrun run = th_load_kind(programs[i], &limits);
+		struct th_context context = {.gso_segs = 1000, .gso_size = 1};
+
+		th_send(&run, &p, &context, &result);
+		assert_int_equal(result.counter, NATRA_COUNT_UNLIMITED);
+		assert_int_equal(result.verdict, TC_ACT_UNSPEC);
+		assert_int_equal(result.bytes, 4 * p.len);
+		context.gso_segs = 1;
+		context.gso_size = 0;
+		th_send(&run, &p, &context, &result);
+		assert_int_equal(result.bytes, p.len);
+		th_close(&run);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -441,6 +543,10 @@ int main(void)
 		cmocka_unit_test(headers_that_the_kernel_leaves_out_count),
 		cmocka_unit_test(vlan_tag_beside_the_packet_counts),
 		cmocka_unit_test(one_program_serves_all_kinds),
+		cmocka_unit_test(
+			crafted_packets_are_dropped_and_charged_to_nobody),
+		cmocka_unit_test(small_segments_of_sockets_are_charged),
+		cmocka_unit_test(unlimited_packets_count_up_to_four_times),
 	};
 
 	th_require_bpf();

@@ -170,6 +170,20 @@ static void what_the_kernel_tells_is_at_least_the_packet(void **state)
 	assert_int_equal(natra_told_len(60066, UINT32_MAX), NATRA_BYTES_MAX);
 }
 
+static void only_what_no_stack_makes_is_crafted(void **state)
+{
+	uint32_t segs;
+
+	(void)state;
+	/* The least MSS has 36 bytes beside the timestamps. */
+	assert_false(natra_is_crafted(cut(60000, 36, &segs), HEADERS + 60000));
+	assert_false(natra_is_crafted(600000, 600000));
+	assert_false(natra_is_crafted(NATRA_WIRE_BELIEVED, 1500));
+	assert_true(natra_is_crafted(NATRA_WIRE_BELIEVED + 1, 1500));
+	assert_true(natra_is_crafted(cut(60000, 1, &segs), HEADERS + 60000));
+	assert_true(natra_is_crafted(NATRA_BYTES_MAX, 600000));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -184,6 +198,7 @@ int main(void)
 			headers_that_are_not_known_show_in_the_number_of_segments),
 		cmocka_unit_test(hidden_headers_are_charged_at_least),
 		cmocka_unit_test(what_the_kernel_tells_is_at_least_the_packet),
+		cmocka_unit_test(only_what_no_stack_makes_is_crafted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
