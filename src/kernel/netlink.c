@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "util/rtnl.h"
 #include "util/str.h"
 
 #define MAX_ERRNO 4095 /* of the kernel's */
@@ -22,19 +23,13 @@ struct request {
 
 int netlink_open(struct natra *n, struct netlink *ret_nl)
 {
-	struct netlink nl = {.sock = nl_socket_alloc()};
+	struct netlink nl = {0};
 	int one = 1;
 	int fd, r;
 
-	if (!nl.sock)
-		return fail_errno(n, -ENOMEM, "netlink socket");
-	/* libnl's own codes do not tell that there are too many open files. */
-	errno = ENOBUFS;
-	if (nl_connect(nl.sock, NETLINK_ROUTE) < 0) {
-		r = -errno;
-		nl_socket_free(nl.sock);
+	r = rtnl_sock_open(&nl.sock);
+	if (r < 0)
 		return fail_errno(n, r, "netlink socket");
-	}
 	fd = nl_socket_get_fd(nl.sock);
 	/* Without these options an error is only a number, which is no reason
 	 * to fail. */

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../src/util/rtnl.h"
 #include "../common/text.h"
 
 #define ANSWER_MAX 65536
@@ -217,9 +218,9 @@ static int look_here(uint32_t ifindex, struct link_facts *ret)
 
 	if (!ifindex || !if_indextoname(ifindex, ret->ifname))
 		return -ENODEV;
-	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	fd = rtnl_open();
 	if (fd < 0)
-		return -errno;
+		return fd;
 	r = ask(fd, &link, ret);
 	if (r == 0)
 		r = look_at_qdiscs(fd, ifindex, ret);

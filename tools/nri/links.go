@@ -18,9 +18,14 @@ const (
 	// A pod can make any number of interfaces and addresses; no more than these are read.
 	linksMax  = 1024
 	skipStats = 1 << 3 // RTEXT_FILTER_SKIP_STATS
+
+	sizeofRtgenmsg = 4 // with what aligns the attributes
 )
 
-var native = binary.NativeEndian
+var (
+	native   = binary.NativeEndian
+	errShort = fmt.Errorf("a message of rtnetlink is too short: %w", syscall.EBADMSG)
+)
 
 // link is an interface of a network namespace.
 type link struct {
@@ -63,14 +68,12 @@ func linksHere(node *os.File) ([]link, error) {
 	var links []link
 	var nsids [][]byte
 	at := map[uint32]int{} // by their indices
-	request := append(make([]byte, unix.SizeofIfInfomsg),
-		put(unix.IFLA_EXT_MASK, native.AppendUint32(nil, skipStats))...)
-	err := ask(unix.RTM_GETLINK, unix.NLM_F_DUMP, request, func(data []byte) error {
+	mask := put(unix.IFLA_EXT_MASK, native.AppendUint32(nil, skipStats))
+	err := ask(unix.RTM_GETLINK, unix.NLM_F_DUMP, unix.SizeofIfInfomsg, mask, func(header, attributes []byte) error {
 		if len(links) == linksMax {
 			return fmt.Errorf("over %d interfaces: %w", linksMax, syscall.E2BIG)
 		}
-		attributes := data[unix.SizeofIfInfomsg:]
-		at[native.Uint32(data[4:])] = len(links)
+		at[native.Uint32(header[4:])] = len(links)
 		nsids = append(nsids, attribute(attributes, unix.IFLA_LINK_NETNSID))
 		links = append(links, link{
 			name:   unix.ByteSliceToString(attribute(attributes, unix.IFLA_IFNAME)),
@@ -92,16 +95,15 @@ func linksHere(node *os.File) ([]link, error) {
 		links[i].leaves = id != nil && bytes.Equal(nsids[i], id)
 	}
 	count := 0
-	err = ask(unix.RTM_GETADDR, unix.NLM_F_DUMP, make([]byte, unix.SizeofIfAddrmsg), func(data []byte) error {
+	err = ask(unix.RTM_GETADDR, unix.NLM_F_DUMP, unix.SizeofIfAddrmsg, nil, func(header, attributes []byte) error {
 		if count++; count > linksMax {
 			return fmt.Errorf("over %d addresses: %w", linksMax, syscall.E2BIG)
 		}
-		attributes := data[unix.SizeofIfAddrmsg:]
 		address := attribute(attributes, unix.IFA_LOCAL)
 		if address == nil { // IPv6 has it only where an address has a peer
 			address = attribute(attributes, unix.IFA_ADDRESS)
 		}
-		if i, ok := at[native.Uint32(data[4:])]; ok {
+		if i, ok := at[native.Uint32(header[4:])]; ok {
 			links[i].addresses = append(links[i].addresses, address)
 		}
 		return nil
@@ -111,9 +113,9 @@ func linksHere(node *os.File) ([]link, error) {
 
 // kindOf returns the kind of an interface of the thread's namespace; "": there is none.
 func kindOf(name string) (kind string) {
-	request := append(make([]byte, unix.SizeofIfInfomsg), put(unix.IFLA_IFNAME, append([]byte(name), 0))...)
-	_ = ask(unix.RTM_GETLINK, 0, request, func(data []byte) error {
-		kind = kindIn(data[unix.SizeofIfInfomsg:])
+	named := put(unix.IFLA_IFNAME, append([]byte(name), 0))
+	_ = ask(unix.RTM_GETLINK, 0, unix.SizeofIfInfomsg, named, func(_, attributes []byte) error {
+		kind = kindIn(attributes)
 		return nil
 	})
 	return kind
@@ -126,9 +128,9 @@ func kindIn(attributes []byte) string {
 
 // idOf returns the id by which the thread's namespace knows another one; nil: it has none.
 func idOf(netns *os.File) (id []byte, err error) {
-	request := append(make([]byte, 4), put(unix.NETNSA_FD, native.AppendUint32(nil, uint32(netns.Fd())))...)
-	err = ask(unix.RTM_GETNSID, 0, request, func(data []byte) error {
-		found := attribute(data[4:], unix.NETNSA_NSID)
+	opened := put(unix.NETNSA_FD, native.AppendUint32(nil, uint32(netns.Fd())))
+	err = ask(unix.RTM_GETNSID, 0, sizeofRtgenmsg, opened, func(_, attributes []byte) error {
+		found := attribute(attributes, unix.NETNSA_NSID)
 		if len(found) == 4 && int32(native.Uint32(found)) >= 0 {
 			id = found
 		}
@@ -137,48 +139,70 @@ func idOf(netns *os.File) (id []byte, err error) {
 	return id, err
 }
 
-// ask sends a request in the thread's namespace, and calls read for what each message of the
-// answer has behind its header, until that fails. The rest of a list goes with the socket.
-func ask(kind, flags uint16, body []byte, read func(data []byte) error) error {
+// ask sends a request in the thread's namespace, with a header of zeros of its family, and calls
+// read for the header of the same size and the attributes of each message of the answer, until that
+// fails. The rest of a list goes with the socket.
+func ask(kind, flags uint16, headerSize int, attributes []byte, read func(header, attributes []byte) error) error {
 	s, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {
 		return os.NewSyscallError("socket", err)
 	}
 	defer unix.Close(s)
-	request := native.AppendUint32(nil, uint32(unix.NLMSG_HDRLEN+len(body)))
+	request := native.AppendUint32(nil, uint32(unix.NLMSG_HDRLEN+headerSize+len(attributes)))
 	request = native.AppendUint16(request, kind)
 	request = native.AppendUint16(request, unix.NLM_F_REQUEST|flags)
-	request = append(append(request, make([]byte, 8)...), body...)
+	request = append(append(request, make([]byte, 8+headerSize)...), attributes...)
+	// Who has CAP_NET_ADMIN in the namespace, as a pod may, could send to the socket what looks
+	// like the kernel's answer. To one that is connected to the kernel nobody else can send.
+	if err = unix.Connect(s, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return os.NewSyscallError("connect", err)
+	}
 	if err = unix.Sendto(s, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return os.NewSyscallError("sendto", err)
 	}
 	answer := make([]byte, 64<<10)
 	for {
-		n, _, err := unix.Recvfrom(s, answer, 0)
+		n, from, err := unix.Recvfrom(s, answer, 0)
 		if err != nil {
 			return os.NewSyscallError("recvfrom", err)
 		}
-		messages, err := syscall.ParseNetlinkMessage(bytes.Clone(answer[:n]))
-		if err != nil {
-			return os.NewSyscallError("netlink", err)
+		// It came before the socket was connected.
+		if sender, ok := from.(*unix.SockaddrNetlink); !ok || sender.Pid != 0 {
+			continue
 		}
-		for _, m := range messages {
-			switch {
-			case m.Header.Type == unix.NLMSG_DONE:
-				return nil
-			case m.Header.Type == unix.NLMSG_ERROR && native.Uint32(m.Data) == 0:
-				return nil // an acknowledgement
-			case m.Header.Type == unix.NLMSG_ERROR:
-				return os.NewSyscallError("netlink", syscall.Errno(-int32(native.Uint32(m.Data))))
-			}
-			if err = read(m.Data); err != nil {
-				return err
-			}
-			if m.Header.Flags&unix.NLM_F_MULTI == 0 {
-				return nil
-			}
+		if end, err := readAnswer(answer[:n], headerSize, read); end || err != nil {
+			return err
 		}
 	}
+}
+
+// readAnswer calls read for each message of a datagram, until one ends the answer.
+func readAnswer(datagram []byte, headerSize int, read func(header, attributes []byte) error) (end bool, err error) {
+	messages, err := syscall.ParseNetlinkMessage(bytes.Clone(datagram))
+	if err != nil {
+		return false, os.NewSyscallError("netlink", err)
+	}
+	for _, m := range messages {
+		switch {
+		case m.Header.Type == unix.NLMSG_DONE:
+			return true, nil
+		case m.Header.Type == unix.NLMSG_ERROR && len(m.Data) < 4:
+			return false, errShort
+		case m.Header.Type == unix.NLMSG_ERROR && native.Uint32(m.Data) == 0:
+			return true, nil // an acknowledgement
+		case m.Header.Type == unix.NLMSG_ERROR:
+			return false, os.NewSyscallError("netlink", syscall.Errno(-int32(native.Uint32(m.Data))))
+		case len(m.Data) < headerSize:
+			return false, errShort
+		}
+		if err = read(m.Data[:headerSize], m.Data[headerSize:]); err != nil {
+			return false, err
+		}
+		if m.Header.Flags&unix.NLM_F_MULTI == 0 {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // put returns an attribute of netlink's.

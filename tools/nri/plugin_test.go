@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -392,6 +393,81 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
+// A message that is too short for what it says it is ends the answer, not the process.
+func TestShortMessages(t *testing.T) {
+	for kind, size := range map[uint16]int{
+		unix.RTM_NEWLINK: unix.SizeofIfInfomsg, unix.RTM_NEWADDR: unix.SizeofIfAddrmsg,
+		unix.RTM_NEWNSID: sizeofRtgenmsg, unix.NLMSG_ERROR: 4,
+	} {
+		for length := range size {
+			datagram := native.AppendUint32(nil, uint32(unix.NLMSG_HDRLEN+length))
+			datagram = native.AppendUint16(datagram, kind)
+			datagram = append(datagram, make([]byte, 10+(length+3)&^3)...)
+			_, err := readAnswer(datagram, size, func(_, _ []byte) error { return nil })
+			if !errors.Is(err, errShort) {
+				t.Errorf("type %d, %d bytes: %v", kind, length, err)
+			}
+		}
+	}
+}
+
+// Nobody but the kernel answers, though a process in the namespace knows the ports of all sockets.
+func TestForgedAnswers(t *testing.T) {
+	var forged atomic.Int64
+	ended, stop := make(chan struct{}), make(chan struct{})
+	path := ownNetns(t, func() error {
+		// The kernel gives the first socket of a process the same port each time.
+		first, _ := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
+		defer unix.Close(first)
+		if err := unix.Connect(first, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+			return err
+		}
+		to, err := unix.Getsockname(first)
+		if err != nil {
+			return err
+		}
+		s, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
+		if err != nil {
+			return err
+		}
+		if err = unix.Bind(s, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+			return err
+		}
+		go func() {
+			defer close(ended)
+			defer unix.Close(s)
+			forge(s, to, stop, &forged)
+		}()
+		return nil
+	})
+	defer func() { close(stop); <-ended }()
+	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); {
+		if links, err := linksOf(path); err != nil || len(links) == 0 || links[0].name != "lo" {
+			t.Fatalf("%v, %v", links, err)
+		}
+	}
+	if forged.Load() < 100 {
+		t.Errorf("only %d messages were tried", forged.Load())
+	}
+}
+
+// forge sends messages without a body to a port.
+func forge(s int, to unix.Sockaddr, stop chan struct{}, tried *atomic.Int64) {
+	datagram := native.AppendUint32(nil, unix.NLMSG_HDRLEN)
+	datagram = native.AppendUint16(datagram, unix.RTM_NEWLINK)
+	datagram = append(native.AppendUint16(datagram, unix.NLM_F_MULTI), make([]byte, 8)...)
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		// To a socket of nobody, and to one that is connected to the kernel, it is refused.
+		_ = unix.Sendto(s, datagram, unix.MSG_DONTWAIT, to)
+		tried.Add(1)
+	}
+}
+
 // ownNetns returns a network namespace in which prepare has run.
 func ownNetns(t *testing.T, prepare func() error) string {
 	t.Helper()
@@ -434,10 +510,9 @@ func TestLinksOfPodWithMany(t *testing.T) {
 	add := func(number int) error {
 		peer := put(unix.IFLA_INFO_DATA, nil)
 		info := put(unix.IFLA_LINKINFO, append(put(unix.IFLA_INFO_KIND, []byte("veth")), peer...))
-		request := append(make([]byte, unix.SizeofIfInfomsg), info...)
 		for range number {
-			if err := ask(unix.RTM_NEWLINK, unix.NLM_F_CREATE|unix.NLM_F_EXCL|unix.NLM_F_ACK, request,
-				func([]byte) error { return nil }); err != nil {
+			if err := ask(unix.RTM_NEWLINK, unix.NLM_F_CREATE|unix.NLM_F_EXCL|unix.NLM_F_ACK,
+				unix.SizeofIfInfomsg, info, func(_, _ []byte) error { return nil }); err != nil {
 				return err
 			}
 		}

@@ -17,6 +17,7 @@
 #include <netlink/msg.h>
 #include <netlink/route/link.h>
 
+#include "../../src/util/rtnl.h"
 #include "../common/text.h"
 
 #define OWN_NETNS "/proc/self/ns/net"
@@ -25,13 +26,7 @@
 #define RTEXT_FILTER_SKIP_STATS (1 << 3)
 #endif
 
-/* Opens a socket, which stays in the namespace in which it was opened. */
-static int open_socket(struct nl_sock **ret)
-{
-	*ret = nl_socket_alloc();
-	return *ret && nl_connect(*ret, NETLINK_ROUTE) == 0 ? 0 : -ENOMEM;
-}
-
+/* A socket stays in the namespace in which it was opened. */
 struct opening {
 	int netns_fd;
 	struct nl_sock **ret;
@@ -45,7 +40,7 @@ static void *open_there(void *arg)
 
 	opening->r = setns(opening->netns_fd, CLONE_NEWNET) < 0
 			     ? -errno
-			     : open_socket(opening->ret);
+			     : rtnl_sock_open(opening->ret);
 	return NULL;
 }
 
@@ -56,7 +51,7 @@ int links_open(struct pod_net *ret, int netns_fd)
 	int r;
 
 	*ret = (struct pod_net){0};
-	r = open_socket(&ret->node);
+	r = rtnl_sock_open(&ret->node);
 	if (r == 0)
 		r = -pthread_create(&thread, NULL, open_there, &opening);
 	if (r < 0)
