@@ -44,9 +44,9 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 /*
  * Packets on which the link itself depends, such as ARP, have one allowance together, of
  * 64 units (4 kB) in a window, whatever the rate and in all classes of an attachment: in a
- * pod with a low rate the threshold is less than one ARP packet. Within it they are free in every mode, and pass all gates;
- * beyond it they are flows as any other. A longer packet is none that a link needs, and
- * would use up the allowance for a long time.
+ * pod with a low rate the threshold is less than one ARP packet. Within it they are free in
+ * every mode, and pass all gates; beyond it they are flows as any other. A longer packet is
+ * none that a link needs, and would use up the allowance for a long time.
  */
 #define LINK_UNITS        64U
 #define LINK_UNIT_NS      ((1ULL << NATRA_WINDOW_SHIFT) / LINK_UNITS)

@@ -5,11 +5,10 @@
  * overwrite the oldest. So nobody has to read it, a reader changes nothing, and there
  * can be many.
  *
- * A slot reports at most one event of a kind in a window (2^30 ns; natra_over.h has one that is
- * rarer), and up to
- * NATRA_EVENT_FLOWS flows that become heavy at once. A pod therefore cannot push
- * others' events out of the ring before a reader has seen them: one slot takes four
- * minutes to fill it.
+ * A slot reports at most one event of a kind in a window (2^30 ns; natra_over.h has one
+ * that is rarer), and up to NATRA_EVENT_FLOWS flows that become heavy at once. A pod
+ * therefore cannot push others' events out of the ring before a reader has seen them: one
+ * slot takes four minutes to fill it.
  *
  * Nothing is locked. A writer takes the next place, makes its entry invalid, fills it
  * in and makes it valid again, and a reader looks before and after. Two writers

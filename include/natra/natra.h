@@ -91,7 +91,7 @@ struct natra;
  * @brief Make a handle.
  * @param ret_n  the handle; free it with natra_close.
  * @param opts   NULL for the defaults; copied.
- * @return 0; -EINVAL unknown option; -ENOMEM; -ESTALE as refuse_other_abi says.
+ * @return 0; -EINVAL unknown option; -ENOMEM; refuse_other_abi: -ESTALE, or of the bpffs.
  */
 NATRA_API int natra_open(struct natra **ret_n,
 			 const struct natra_open_opts *opts);

@@ -330,7 +330,7 @@ struct natra_info {
 	 *  natra_query or natra_foreach_attachment last found. */
 	uint32_t ingress_bypassed_percent;
 	uint32_t egress_bypassed_percent;
-	/** natra_upgrade keeps the maps; else it attaches anew, or says why it cannot. */
+	/** The maps can be kept, unless natra_upgrade finds that more than programs changed. */
 	bool upgrade_is_in_place;
 };
 

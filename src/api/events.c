@@ -55,7 +55,8 @@ static int add_named(void *arg, const char *path)
 
 	if (r == 0 && record_slots(record) > 1)
 		r = pin_read_classes(events->n, &gen, &classes);
-	if (r == -ENOENT || r == -ESTALE)
+	/* Without limits there are no programs that report. */
+	if (r == -ENOENT || r == -ESTALE || (r == 0 && record->unshaped))
 		return 0;
 	if (r < 0)
 		return r;
@@ -151,8 +152,14 @@ static int list_again(struct natra_events *events)
 	r = pin_dir_foreach_id(events->n, add_named, events);
 	if (r == 0)
 		r = keep_gone(events, former, former_len);
+	if (r < 0) {
+		free(events->list);
+		events->list = former;
+		events->len = former_len;
+		return r;
+	}
 	free(former);
-	return r;
+	return 0;
 }
 
 /* Finds out whose event it is. Lists the attachments again if the event is newer than

@@ -8,15 +8,15 @@
 #include "state/pin.h"
 
 /* Notes in a record that is about to be attached, in the place of `before` or of none
- * (NULL), what else of the pod's interface natra makes. */
+ * (NULL), whether the pod's clsact is natra's to remove. */
 int teardown_note(struct natra *n, struct netlink *nl,
 		  const struct record *before, struct record *record);
 
 /*
- * Detaches the programs of a generation, removes its fq unless `keep` (which
- * may be NULL) uses the same one, and unpins the generation. It is no error if
- * any of this is gone already. hint_fd is a namespace where the pod may be, or
- * -1.
+ * Detaches the programs of a generation, removes its fq and its clsact and gives
+ * the pod back its GSO segments, unless `keep` (which may be NULL) uses the same,
+ * and unpins the generation. It is no error if any of this is gone already.
+ * hint_fd is a namespace where the pod may be, or -1.
  */
 int teardown_gen(struct natra *n, const struct pin_gen *gen,
 		 const struct record *keep, int hint_fd);

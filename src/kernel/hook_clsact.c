@@ -202,6 +202,8 @@ static int is_any(void *arg, const struct hook_program *program)
 	return 1;
 }
 
+/* The look and the removal are two calls: a filter that somebody adds in between is lost with the
+ * qdisc. The kernel has no call that removes only an empty one. */
 int hook_clsact_remove(struct natra *n, struct netlink *nl, uint32_t ifindex)
 {
 	struct qdisc qdisc;

@@ -26,7 +26,8 @@
 #define LOOPBACK_IFINDEX      1
 
 /* What natra sets, beside the orphan mask, of all that decides whether fq holds a packet for as
- * long as natra has told. By default a flow has no rate of its own. */
+ * long as natra has told. By default a flow has no rate of its own. That fq drops
+ * what is beyond its horizon is its default: it is set as well, and not compared. */
 static const struct {
 	int number;
 	uint32_t value;

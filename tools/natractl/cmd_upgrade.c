@@ -49,7 +49,7 @@ static enum outcome foresee(const struct natra_info *info, char *ret_why)
 		why = "its maps are of another layout: counters begin again";
 	} else if (!info->program_is_current) {
 		outcome = IN_PLACE;
-		why = "counters and buckets stay";
+		why = "its maps can be kept, with counters and buckets";
 	}
 	(void)snprintf(ret_why, NATRA_NAME_MAX + 1, "%s", why);
 	return outcome;
