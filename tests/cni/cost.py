@@ -235,8 +235,9 @@ def beside(rep, a, natra, upstream, pods):
 def node(rep, natra, pods, mode):
     """Check that the last of 200 ADDs costs what the first does. They cannot take turns, and
     a busy machine makes the wall time of one ADD ten times that of another: so this is the
-    CPU time, and loosely the wall time of the quickest, which what waits longer with each
-    pod would lengthen, too."""
+    CPU time, and the wall time of the quickest, which what waits longer with each pod would
+    lengthen, too. Both loosely: the kernel charges callbacks of RCU to whoever runs, by which
+    the CPU time with TCX has doubled and halved in the course of 200."""
     walls, times, _ = zip(*(launch(natra, pod, attachMode=mode) for pod in pods))
     groups = [statistics.median(times[i:i + 20])
               for i in range(0, len(times), 20)]
@@ -244,8 +245,7 @@ def node(rep, natra, pods, mode):
               " ".join(f"{g:.2f}" for g in groups))
     some = len(times) // 5
     rep.most(f"{mode}: the last {some} of {len(pods)}, to the first {some}",
-             statistics.median(times[-some:]) / statistics.median(times[:some]),
-             1.5)
+             statistics.median(times[-some:]) / statistics.median(times[:some]), 3)
     rep.most(f"{mode}: the same by the wall time of the quickest quarter",
              statistics.quantiles(walls[-some:])[0] / statistics.quantiles(walls[:some])[0],
              3)

@@ -97,9 +97,9 @@ GSO = {         # frame, headers, segment size, type, checksum offset
         "GSO TCP, IPv6, what looks like BIG TCP": (jumbo(tcp(bytes(8000))),
                                                    14 + 40 + 8 + 32, 40, GSO_TCPV6, 16),
         "GSO TCP, more fragments": (eth(0x800, ip4(6, tcp(bytes(8000)), 0x2000)),
-                                    14 + 20 + 32, 8, GSO_TCPV4, 16),
+                                    14 + 20 + 32, 40, GSO_TCPV4, 16),
         "GSO TCP, an offset": (eth(0x800, ip4(6, tcp(bytes(8000)), 16)),
-                               14 + 20 + 32, 8, GSO_TCPV4, 16),
+                               14 + 20 + 32, 40, GSO_TCPV4, 16),
         "GSO UDP, IPv4": (eth(0x800, ip4(17, udp(bytes(30000)))),
                           14 + 20 + 8, 1000, GSO_UDP_L4, 6),
         "GSO UDP, IPv6": (eth(0x86dd, ip6(17, udp(bytes(30000)))),
@@ -109,12 +109,12 @@ GSO = {         # frame, headers, segment size, type, checksum offset
 HIDDEN = {
         "GSO TCP, IPv6 with five extension headers":
                 (eth(0x86dd, ip6(60, ext6(60) * 4 + ext6(6) + tcp(bytes(8000)))),
-                 14 + 40 + 40 + 32, 40, GSO_TCPV6, 16),
+                 14 + 40 + 40 + 32, 2000, GSO_TCPV6, 16),
         "GSO UDP, IPv6 with eight extension headers":
                 (eth(0x86dd, ip6(60, ext6(60) * 7 + ext6(17) + udp(bytes(8000)))),
-                 14 + 40 + 64 + 8, 80, GSO_UDP_L4, 6),
+                 14 + 40 + 64 + 8, 2000, GSO_UDP_L4, 6),
         "GSO TCP, seven tags": (eth(0x800, ip4(6, tcp(bytes(8000))), *[VLAN] * 7),
-                                14 + 28 + 20 + 32, 8, GSO_TCPV4, 16),
+                                14 + 28 + 20 + 32, 2000, GSO_TCPV4, 16),
 }
 # The kernel makes fragments of these datagrams: each has a copy of what is in front of
 # layer 4, and over IPv6 a header of its own.
