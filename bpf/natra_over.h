@@ -68,8 +68,8 @@ natra_inline __u32 natra_over_judge(struct natra_over *over,
 		over->phase = NATRA_OVER_UNDER;
 		return 0;
 	}
-	/* Who changes the limit in each window does not hide a flood by that. Both limits may have
-	 * held in this one; what was no debt at a higher limit is none now. */
+	/* A tenant who changes the limit in each window hides no flood by that. Both limits may
+	 * have held in this one; bytes that were no debt at a higher limit are none now. */
 	if (over->active != active) {
 		over->active = active;
 		if (rate < before->rate) {

@@ -35,7 +35,7 @@ static bool is_limited_without_rate(struct call *call,
 	    !call_make_id(call))
 		return false;
 	r = natra_query(call->n, call->id, &info);
-	/* What the namespace has limits each pod of it, so an attachment that is not there was lost. */
+	/* A default of the namespace limits each pod in it, so a missing attachment was lost. */
 	if (r == -ENOENT && call->namespaces)
 		return settings_read_namespace(settings, &call->asker,
 					       &failure) == 0 &&

@@ -30,8 +30,8 @@ struct settings {
 	bool group_is_impossible; /* but not this one; it has the group's rates */
 	/* Why the pod is in no group although there is the key, or "". */
 	char group_absence[2 * NATRA_GROUP_NAME_MAX];
-	/* What the pod's namespace has, whose texts belong to the asker's file; and what that limits
-	 * the pod to, if it does. */
+	/* The rule of the pod's namespace, whose texts belong to the asker's file, and the limits
+	 * that it sets, if it sets any. */
 	struct namespace_rule rule;
 	bool has_limits;
 	struct natra_policy limits;

@@ -122,18 +122,16 @@ static int keep_gone(struct natra_events *events, const struct named *former,
 		     size_t former_len)
 {
 	const size_t attached = events->len;
-	size_t gone = 0;
+	const size_t most = former_len < GONE_MAX ? former_len : GONE_MAX;
 	struct named *list;
 
-	for (size_t i = 0; i < former_len; i++)
-		gone += !is_listed(events, attached, &former[i]);
-	if (!gone)
+	if (!most)
 		return 0;
-	list = realloc(events->list, (attached + gone) * sizeof(*list));
+	list = realloc(events->list, (attached + most) * sizeof(*list));
 	if (!list)
 		return fail_errno(events->n, -ENOMEM, "list attachments");
 	events->list = list;
-	for (size_t i = 0; i < former_len && events->len < attached + GONE_MAX;
+	for (size_t i = 0; i < former_len && events->len < attached + most;
 	     i++) {
 		if (!is_listed(events, attached, &former[i]))
 			events->list[events->len++] = former[i];

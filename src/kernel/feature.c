@@ -70,7 +70,7 @@ static int try_netns_cookie(void)
 
 int feature_is_there(enum feature feature)
 {
-	/* What was found, and 1 more: a kernel does not change while a process runs, but the
+	/* Each is the answer plus 1, or 0. A kernel does not change while a process runs, but the
 	 * process may get the right to ask. Threads may both ask, and find the same. */
 	static _Atomic signed char known[FEATURE_MAX];
 	int r = known[feature] - 1;

@@ -25,8 +25,8 @@
 #define FQ_BUCKETS_LOG        6
 #define LOOPBACK_IFINDEX      1
 
-/* What natra sets, beside the orphan mask, of all that decides whether fq holds a packet for as
- * long as natra has told. By default a flow has no rate of its own. That fq drops
+/* These options decide, beside the orphan mask, whether fq holds a packet for as long as natra has
+ * told. By default a flow has no rate of its own. That fq drops
  * what is beyond its horizon is its default: it is set as well, and not compared. */
 static const struct {
 	int number;

@@ -61,7 +61,7 @@ static bool shares_stripes(void)
 /* Looks once in a process: CPU ids that are possible do not change. */
 static bool knows_shared_stripes(void)
 {
-	static _Atomic signed char known; /* what was found, and 1 more */
+	static _Atomic signed char known; /* the answer plus 1, or 0 */
 	signed char now = known;
 
 	if (!now)

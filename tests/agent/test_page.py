@@ -73,7 +73,7 @@ class Page(unittest.TestCase):
         [one] = [row for row in answer["rows"] if row["kind"] == "class"]
         self.assertEqual((one["part"], one["egress"]["limit_bits_per_sec"]), ("cluster", 10**8))
         self.assertEqual([n for n, row in enumerate(rows) if row["why"]], [2, 12])
-        # What was charged to a group, and what passed free.
+        # A group has the bytes that were charged to it and those of its free small flows.
         [group] = [row for row in answer["rows"] if row["kind"] == "group"]
         self.assertEqual((group["part"], group["ingress"]["passed_bytes"]), ("shop", 4300))
 

@@ -195,8 +195,8 @@ static uint64_t heard_of(void)
 	return walk().last.free_bytes[NATRA_DIRECTION_INGRESS];
 }
 
-/* What passed in no group, or was charged to it as it passed, does not come to it later. What
- * passed in it does, also if the attachment was replaced. */
+/* Bytes that passed in no group, or were charged to it as they passed, do not come to it later.
+ * Free ones that passed in it do, also if the attachment was replaced. */
 static void a_group_hears_of_what_is_its_own(void **state)
 {
 	struct natra_policy policy = policy_of(10, 20);

@@ -326,7 +326,7 @@ static int count_infos(void *arg, const struct natra_info *info)
 	return 0;
 }
 
-/* What the verifier knows is asked once in a process, and not for each attachment. */
+/* A process asks the verifier once for each feature, and not for each attachment. */
 static void verifier_is_asked_once(void **state)
 {
 	struct natra *other = rig_open();

@@ -10,6 +10,7 @@
 #include "../../tools/agent/podproto.h"
 #include "../../tools/agent/podwatch.h"
 #include "../../tools/common/json.h"
+#include "../../tools/common/text.h"
 #include "fuzz.h"
 
 struct case_ {
@@ -126,7 +127,7 @@ void edits_job_run(const struct jobs *jobs, const struct edit *first,
 
 static void mix(struct case_ *c, const char *text)
 {
-	c->seen = c->seen * 31 + podevent_hash(text);
+	c->seen = c->seen * 31 + text_hash(text);
 	c->count++;
 }
 

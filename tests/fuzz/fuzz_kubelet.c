@@ -6,6 +6,7 @@
  */
 #include "../../tools/agent/kubelet.c"
 #include "../../tools/common/log.h"
+#include "../../tools/common/text.h"
 #include "fake_loop.h"
 #include "fuzz.h"
 
@@ -15,13 +16,13 @@ static void seen(void *arg, const struct podevent *event)
 {
 	(void)arg;
 	require(podevent_has_names(event));
-	hash = hash * 31 + podevent_hash(event->uid);
+	hash = hash * 31 + text_hash(event->uid);
 }
 
 static void unreadable(void *arg, const struct podevent *event, const char *why)
 {
 	seen(arg, event);
-	hash = hash * 31 + podevent_hash(why);
+	hash = hash * 31 + text_hash(why);
 }
 
 /* Sends the bytes in parts, all at once if `seed` is 0. Returns a hash of what was seen, and

@@ -22,7 +22,7 @@ sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from limiters import FqCodel, Natra, bits
 from report import skip
 from rig import Rig
-from script import option, run_script
+from script import chosen, option, run_script
 
 PORT, QUIC_PORT = 5201, 5301
 CAP = "10M"
@@ -132,9 +132,7 @@ def main(rep, a):
     parts = {"busy": busy, "l4s": l4s, "accecn": accecn}
     if not Natra().json("probe")["fq"]:
         skip("CONFIG_NET_SCH_FQ")
-    for name, part in parts.items():
-        if a.only and name not in a.only.split(","):
-            continue
+    for name, part in chosen(parts, a.only).items():
         for out in (True, False):
             with Rig(lanes=2) as r:
                 rep.measure(name, part, r, rep, out, a)

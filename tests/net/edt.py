@@ -33,7 +33,7 @@ from limiters import Natra, bits, check_delays, dropped, total
 from meter import ETH_IPV4_UDP, goodput, wire_rates
 from report import skip
 from rig import Rig
-from script import option, run_script
+from script import chosen, option, run_script
 
 CELLS = "1M:1,10M:16,100M:8,1G:1"
 RATES = ["1M", "10M", "100M", "1G"]
@@ -513,9 +513,8 @@ def main(rep, a):
         skip("CONFIG_NET_SCH_FQ")
     sh("modprobe", "tcp_bbr", check=False)
     with Rig() as r:
-        for name, part in parts.items():
-            if not a.only or name in a.only.split(","):
-                part()
+        for part in chosen(parts, a.only).values():
+            part()
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from commands import ip_batch, sh
 from limiters import FqCodel, Natra, bits
 from report import skip
 from rig import Rig
-from script import option, run_script
+from script import chosen, option, run_script
 from senders import Nested
 
 PORT, REQUEST_PORT, QUIC_PORT = 5201, 5300, 5301
@@ -130,9 +130,7 @@ def main(rep, a):
     parts = {"tunnel": tunnel, "quic": quic, "forwarded": forwarded}
     if not Natra().json("probe")["fq"]:
         skip("CONFIG_NET_SCH_FQ")
-    for name, part in parts.items():
-        if a.only and name not in a.only.split(","):
-            continue
+    for name, part in chosen(parts, a.only).items():
         for out in (True, False):
             with Rig() as r:
                 rep.measure(name, one, r, rep, name, part, out, a)

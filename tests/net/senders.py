@@ -18,7 +18,7 @@ from meter import ETH_IPV4_UDP, wire_rates
 from namespaces import Ns
 from report import skip
 from rig import Rig
-from script import option, run_script
+from script import chosen, option, run_script
 
 RATE = "10M"
 PACE_LIMIT_MS = 50
@@ -167,10 +167,9 @@ def main(rep, a):
     parts = {"forwarded": forwarded, "queues": queues, "strict": strict}
     if not Natra().json("probe")["fq"]:
         skip("CONFIG_NET_SCH_FQ")
-    for name, part in parts.items():
-        if not a.only or name in a.only.split(","):
-            with Rig() as r:
-                rep.measure(name, part, r, rep, a)
+    for name, part in chosen(parts, a.only).items():
+        with Rig() as r:
+            rep.measure(name, part, r, rep, a)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 #include "dirwatch.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -9,6 +11,7 @@
 #include <unistd.h>
 
 #include "../common/dir.h"
+#include "../common/text.h"
 
 /* Not every owner of a file replaces it in one step, hence IN_MODIFY. */
 #define EVENTS                                                                 \
@@ -119,6 +122,16 @@ int dirwatch_add(struct dirwatch *watch, int dir_fd)
 		return 0;
 	watch->newest = number;
 	return 1;
+}
+
+void dirwatch_add_file(struct dirwatch *watch, const char *path)
+{
+	cleanup_text char *copy = text_copy(path);
+	cleanup_close int fd =
+		open(dirname(copy), O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd >= 0 && dirwatch_is_open(watch))
+		(void)dirwatch_add(watch, fd);
 }
 
 void dirwatch_close(struct dirwatch *watch)

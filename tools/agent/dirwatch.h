@@ -26,6 +26,9 @@ bool dirwatch_is_open(const struct dirwatch *watch);
 /* Watches the directory of a descriptor, from now on until it is removed. Returns
  * 1 if it was not watched before, 0 if it was, or -errno. */
 int dirwatch_add(struct dirwatch *watch, int dir_fd);
+/* Watches the directory in which a file is, if it is there: a file is replaced in it, and the
+ * kubelet replaces a link there when a ConfigMap changes. */
+void dirwatch_add_file(struct dirwatch *watch, const char *path);
 /* While a watch is paused its events wait: for dirwatch_resume, or for a child
  * process that calls dirwatch_drain. */
 void dirwatch_pause(struct dirwatch *watch);

@@ -125,7 +125,7 @@ static void take_text(struct edits_queue *q, struct edit *edit, char *text,
  * noted. */
 static bool is_seen(struct edits_queue *q, const char *uid, uint64_t value)
 {
-	uint64_t key = podevent_hash(uid);
+	uint64_t key = text_hash(uid);
 	size_t at = key % EDITS_SEEN_MAX;
 
 	if (q->seen[at].uid == key && q->seen[at].annotations == value)
@@ -139,7 +139,7 @@ void edits_remove(struct edits_queue *q, const struct podevent *event)
 {
 	struct edit *edit = find(q->first, event->uid);
 	struct edit *later = take_later(q, event->uid);
-	uint64_t key = podevent_hash(event->uid);
+	uint64_t key = text_hash(event->uid);
 
 	if (q->seen[key % EDITS_SEEN_MAX].uid == key)
 		q->seen[key % EDITS_SEEN_MAX].uid = 0;
@@ -153,7 +153,7 @@ void edits_remove(struct edits_queue *q, const struct podevent *event)
  * reports a pod before it has an interface, and again when it runs. */
 static void forget(struct edits_queue *q, const struct edit *edit)
 {
-	uint64_t key = podevent_hash(edit->uid);
+	uint64_t key = text_hash(edit->uid);
 	size_t at = key % EDITS_SEEN_MAX;
 
 	/* If they have changed since, that is in the queue. */
@@ -376,7 +376,7 @@ static struct edit *find_or_make(struct edits_queue *q,
 void edits_add(struct edits_queue *q, const struct podevent *event)
 {
 	char *text = cJSON_PrintUnformatted(event->annotations);
-	const uint64_t hash = podevent_hash(text);
+	const uint64_t hash = text_hash(text);
 	struct edit *edit;
 
 	if (is_seen(q, event->uid, hash)) {

@@ -2,12 +2,8 @@
 #include "groupfile.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "../common/text.h"
 
 /* A file that is being written changes several times in a row. */
 #define QUIET_MS          50
@@ -25,24 +21,12 @@ static void run(void *arg)
 	groupfile_job_run(g->jobs, g->path, &g->names, g->work.report);
 }
 
-/* Watches the directory, in which a file is replaced. The kubelet replaces a link there
- * when a ConfigMap changes. */
-static void watch(struct groupfile *g)
-{
-	cleanup_text char *copy = text_copy(g->path);
-	cleanup_close int fd =
-		open(dirname(copy), O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-	if (fd >= 0 && dirwatch_is_open(&g->watch))
-		(void)dirwatch_add(&g->watch, fd);
-}
-
 static void look(void *arg)
 {
 	struct groupfile *g = arg;
 
 	g->is_asked = false;
-	watch(g);
+	dirwatch_add_file(&g->watch, g->path);
 	work_start(&g->work);
 }
 

@@ -78,25 +78,11 @@ static bool copy(struct namespacefile *ns)
 	return store(ns, text);
 }
 
-/* Watches the directory, in which a file is replaced. The kubelet replaces a link there
- * when a ConfigMap changes. */
-static void watch(struct namespacefile *ns)
-{
-	cleanup_text char *directory = text_copy(ns->path);
-	char *slash = strrchr(directory, '/');
-	cleanup_close int fd = -1;
-
-	slash[slash == directory] = '\0';
-	fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (fd >= 0 && dirwatch_is_open(&ns->watch))
-		(void)dirwatch_add(&ns->watch, fd);
-}
-
 static void look(void *arg)
 {
 	struct namespacefile *ns = arg;
 
-	watch(ns);
+	dirwatch_add_file(&ns->watch, ns->path);
 	if (copy(ns)) {
 		log_write(ns->log, NATRA_LOG_INFO,
 			  "limits follow the namespaces in %s", ns->path);
@@ -132,7 +118,7 @@ int namespacefile_open(struct namespacefile *ns, struct loop *loop)
 	r = timer_open(&ns->next, loop, look, ns);
 	if (r < 0)
 		return r;
-	watch(ns);
+	dirwatch_add_file(&ns->watch, ns->path);
 	(void)copy(ns);
 	timer_set(&ns->next, RECHECK_MS);
 	return 0;

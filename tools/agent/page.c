@@ -43,7 +43,7 @@ static void run(void *arg)
 	report->r = page_job_write(page, report->error, sizeof(report->error));
 }
 
-static bool is_in(const struct page_key *keys, uint64_t key)
+bool page_has_key(const struct page_key *keys, uint64_t key)
 {
 	for (size_t i = 0; i < PAGE_KEYS_MAX; i++) {
 		if (keys[i].asked_ms && keys[i].key == key)
@@ -172,7 +172,7 @@ static int answer_text(struct page *page, struct http_body *body)
 static int answer_pods(struct page *page, const uint64_t *key,
 		       struct http_body *body)
 {
-	const bool is_known = !key || is_in(page->read, *key);
+	const bool is_known = !key || page_has_key(page->read, *key);
 
 	if (key)
 		remember(page, *key);

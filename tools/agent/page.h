@@ -19,6 +19,9 @@ struct page_key {
 	uint64_t asked_ms; /* 0: none */
 };
 
+/* Returns whether the key is one of PAGE_KEYS_MAX. */
+bool page_has_key(const struct page_key *keys, uint64_t key);
+
 struct page {
 	struct log *log;
 	const struct health *health;

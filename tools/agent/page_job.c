@@ -9,10 +9,10 @@
 #include "../common/flows.h"
 #include "../common/json_write.h"
 #include "../common/memory.h"
+#include "../common/text.h"
 #include "../common/traffic.h"
 #include "jobs.h"
 #include "page.h"
-#include "page_request.h"
 
 /* A node has fewer pods. What more there is counts as left out, so that nobody can make the
  * agent's memory full of text. */
@@ -39,7 +39,7 @@ static struct key_text key_text(const char *id)
 	struct key_text key;
 
 	(void)snprintf(key.text, sizeof(key.text), "%016" PRIx64,
-		       page_key_of(id));
+		       text_hash(id));
 	return key;
 }
 
@@ -106,17 +106,6 @@ static void add_why(cJSON *json, const struct natra_info *info)
 	json_add_text(json, "why", text);
 }
 
-static bool is_wanted(const struct page *page, const char *id)
-{
-	const uint64_t key = page_key_of(id);
-
-	for (size_t i = 0; i < PAGE_KEYS_MAX; i++) {
-		if (page->read[i].asked_ms && page->read[i].key == key)
-			return true;
-	}
-	return false;
-}
-
 static cJSON *row_of(const char *kind, const char *pod, const char *part)
 {
 	cJSON *json = cJSON_CreateObject();
@@ -158,7 +147,8 @@ static int write_pod(void *arg, const struct natra_info *info,
 		       info->effective.egress_rate_bits_per_sec,
 		       stats ? stats : &none);
 	write_row(w, json);
-	if (w->ids_len < PAGE_KEYS_MAX && is_wanted(w->page, info->id))
+	if (w->ids_len < PAGE_KEYS_MAX &&
+	    page_has_key(w->page->read, text_hash(info->id)))
 		memcpy(w->ids[w->ids_len++], info->id, sizeof(info->id));
 	if (stats && info->policy.classes_len) {
 		w->classed = memory_grow(w->classed,

@@ -46,16 +46,6 @@ enum page_path page_path_of(const char *path, uint64_t *ret_key)
 	return PAGE_NONE;
 }
 
-/* FNV-1a: whom it serves sees all ids anyway. */
-uint64_t page_key_of(const char *id)
-{
-	uint64_t key = 0xcbf29ce484222325;
-
-	for (; *id; id++)
-		key = (key ^ (unsigned char)*id) * 0x100000001b3;
-	return key;
-}
-
 static bool is_port(const char *text)
 {
 	return !*text || (text[0] == ':' && text[1] &&

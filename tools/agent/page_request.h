@@ -13,11 +13,9 @@ enum page_path {
 	PAGE_POD,  /* "/pods/KEY": the same, with the flows of the pod */
 };
 
-/* Of what the path asks; *ret_key is set for PAGE_POD only. */
+/* Of what the path asks; *ret_key is set for PAGE_POD only: the text_hash() of the id of an
+ * attachment, since ids have slashes. */
 enum page_path page_path_of(const char *path, uint64_t *ret_key);
-
-/* Returns what stands for an attachment in a path: ids have slashes. */
-uint64_t page_key_of(const char *id);
 
 /*
  * Returns whether the header Host names this machine's loopback, with or without a port. A

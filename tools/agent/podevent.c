@@ -217,13 +217,3 @@ void podevent_free(struct podevent *event)
 	json_freep(&event->meta);
 	json_freep(&event->annotations);
 }
-
-/* FNV-1a. */
-uint64_t podevent_hash(const char *text)
-{
-	uint64_t hash = 0xcbf29ce484222325ULL;
-
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 0x100000001b3ULL;
-	return hash;
-}

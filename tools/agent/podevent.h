@@ -44,7 +44,4 @@ bool podevent_wants(const char *name);
 void podevent_annotate(struct podevent *event, const char *name, cJSON *value);
 void podevent_name(struct podevent *event);
 
-/* Returns a hash of the text. */
-uint64_t podevent_hash(const char *text);
-
 #endif

@@ -247,8 +247,8 @@ int reporter_open(struct reporter *r)
 static bool take_budget(struct reporter *r, const struct edit *edit)
 {
 	const uint64_t now_ms = clock_ms();
-	const uint64_t pod = podevent_hash(edit->uid);
-	const uint64_t space = podevent_hash(edit->namespace);
+	const uint64_t pod = text_hash(edit->uid);
+	const uint64_t space = text_hash(edit->namespace);
 	size_t of_pod = 0, of_space = 0, of_node = 0;
 	struct reporter_sent *oldest = &r->sent[0];
 

@@ -4,6 +4,7 @@
 #define NATRA_COMMON_TEXT_H
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -22,6 +23,16 @@ static inline void text_closep(const int *fd)
 
 #define cleanup_text  __attribute__((cleanup(text_freep)))
 #define cleanup_close __attribute__((cleanup(text_closep)))
+
+/* FNV-1a: for places in a table, where nobody gains by a collision. */
+static inline uint64_t text_hash(const char *text)
+{
+	uint64_t hash = 0xcbf29ce484222325ULL;
+
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 0x100000001b3ULL;
+	return hash;
+}
 
 char *text_copy(const char *text);
 char *text_part(const char *text, size_t len);

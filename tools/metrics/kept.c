@@ -7,6 +7,7 @@
 
 #include "../../src/util/clock.h"
 #include "../common/memory.h"
+#include "../common/text.h"
 #include "counters.h"
 
 /* Returns whether no counter has fallen, as it does when an interface is attached
@@ -70,12 +71,8 @@ static struct sums make_sums(const struct node_metrics *node, size_t len)
 /* Returns the place of a namespace, or the free one where it belongs. */
 static uint32_t *place_of(const struct sums *sums, const char *namespace)
 {
-	uint64_t hash = 0xcbf29ce484222325ULL; /* FNV-1a */
-	size_t at;
+	size_t at = text_hash(namespace) & sums->mask;
 
-	for (const char *c = namespace; *c; c++)
-		hash = (hash ^ (unsigned char)*c) * 0x100000001b3ULL;
-	at = hash & sums->mask;
 	while (sums->places[at] &&
 	       strcmp(sums->list[sums->places[at] - 1].namespace, namespace) !=
 		       0)

@@ -33,6 +33,11 @@ LIMITER = option("--limiter", default="natra", choices=["natra", "tbf", "upstrea
 QUICK = option("--quick", action="store_true", help="fewer and shorter measurements")
 
 
+def chosen(parts, only):
+    """Return those of a dict that an option names by comma, or all of it if it names none."""
+    return {name: part for name, part in parts.items() if not only or name in only.split(",")}
+
+
 def arguments(*options):
     """Return the arguments of the script that runs."""
     parser = argparse.ArgumentParser(
