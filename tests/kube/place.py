@@ -110,10 +110,10 @@ def remove_abandoned():
 
 
 def traces():
-    """Return what a node could leave on the machine."""
+    """Return what a node could leave on the machine. Those of other nodes are theirs."""
     found = {f"cgroup {d}" for point, _, _ in hierarchies()
-             for d, _, _ in os.walk(point) if PREFIX in d or "/k8s.io" in d or
-             "/kubepods" in d}
+             for d, _, _ in os.walk(point) if f"{PREFIX}{os.getpid()}" in d or
+             PREFIX not in d and ("/k8s.io" in d or "/kubepods" in d)}
     with open("/proc/mounts") as f:
         found |= {f"mount {line.split()[1]}" for line in f}
     found |= {f"BPF program {p['id']} {p.get('name')}" for p in bpftool("prog")
@@ -128,11 +128,13 @@ def traces():
 
 def new_traces(before):
     """Return what is there that was not, after waiting for what the kernel frees
-    late."""
+    late. What comes or goes meanwhile is of others."""
     end = time.monotonic() + GONE_SECONDS
-    while traces() - before and time.monotonic() < end:
+    left = traces() - before
+    while left and time.monotonic() < end:
         time.sleep(0.2)
-    return sorted(traces() - before)
+        left &= traces()
+    return sorted(left)
 
 
 def private_files():

@@ -3,9 +3,13 @@
 
 For each attach mode the agent's pod installs natra, and a limited pod gets streams in both
 directions, from beyond the node and from a pod on it. They go on while the neighbour is
-restarted, its policy is changed, natra is upgraded, and uninstalled.
+restarted, its policy is changed, natra is upgraded, and uninstalled. A line of a table says what
+came out: Mbit/s in and out, how many connections the neighbour's policy allowed or denied as it
+says, the most that passed in any 10 ms and in any second of all this, in parts of the limit, and
+what natra says of it: first what ADD does, then natractl's check and doctor.
 """
 import json
+import math
 import os
 import socket
 import sys
@@ -21,7 +25,7 @@ from install import KEPT, exit_codes, own_files
 from limiters import Natra
 from node import NAME, WORK, Program, wait, write
 from pods import rates
-from plugin import attachments, pins
+from plugin import attachments, natractl, pins
 from script import option
 from traffic import Recorder, Traffic
 
@@ -36,12 +40,23 @@ DENIED, LATER = 900, 901
 # A bucket has half a second of the rate, and programs of another build begin with a full
 # one. Without a limit hundreds of times as much passes.
 MOST_IN_SECOND, MOST_IN_10_MS = 1.9, 100
+# So many times its cap a direction has that a mode leaves without a limit.
+UNLIMITED = 3
+BOTH = ("in", "out")
+KEYS = ("beside", "mode", "at first", "same node", "policy", "it restarts", "its policy changes",
+        "natra upgraded", "natra uninstalled", "policy held", "most in 10 ms", "most in 1 s",
+        "ADD", "check", "doctor")
+# What doctor says of every pod here: this kernel may have no fq.
+OF_THE_KERNEL = {"not-paced"}
 
 
 class Neighbour:
     """What runs beside natra. A subclass starts it, and says what it does."""
     name = None
     policies = False
+    # By mode, the directions in which natra says that no limit holds beside it, and those of
+    # them that have none at once.
+    said, lost = {}, {}
 
     def __init__(self, cluster):
         self.cluster, self.node, self.api = cluster, cluster.node, cluster.api
@@ -108,6 +123,11 @@ class Lanes(Traffic):
         return {k: (after[k] - before[k]) * 8 / (end - begin) for k in before}
 
 
+def table(*rows):
+    for row in rows:
+        print("| " + " | ".join(row) + " |", flush=True)
+
+
 def connects(src, dst, port, seconds=1):
     """Return whether src can connect to a port of dst."""
     with dst:
@@ -128,6 +148,10 @@ def connects(src, dst, port, seconds=1):
         listener.close()
 
 
+def in_and_out(rates_):
+    return f"{rates_['in'] / MBIT:.1f}, {rates_['out'] / MBIT:.1f}"
+
+
 def policy(*ports):
     """Return a policy for the limited pod: the streams' ports and these, both ways."""
     allowed = [{"protocol": "TCP", "port": 1024, "endPort": 65535}] + \
@@ -144,10 +168,17 @@ class Scene:
     def __init__(self, neighbour, agent, mode):
         self.neighbour, self.agent, self.mode = neighbour, agent, mode
         self.cluster, self.report = neighbour.cluster, neighbour.cluster.report
-        self.cells = []
+        self.said, self.lost = neighbour.said.get(mode, ()), neighbour.lost.get(mode, ())
+        self.cells, self.verdicts = [], []
+
+    def words(self):
+        """Return the agent's arguments. ADD refuses a mode that loses a limit unless it is told
+        to go on."""
+        return [f"--conf=attachMode={self.mode}",
+                *(["--conf=onError=continue"] if self.said else [])]
 
     def install(self):
-        self.agent.start(arguments=[f"--conf=attachMode={self.mode}"])
+        self.agent.start(arguments=self.words())
         self.neighbour.natra_is_there()
 
     def pods(self):
@@ -157,8 +188,6 @@ class Scene:
         self.report.equal(f"{self.mode}: limits", self.cluster.rates(),
                           {"limited": tuple(CAPS.values())})
         self.report.equal("  mode", attachments()[0]["mode"], self.mode)
-        said = Natra.run(Natra(), "doctor").stdout
-        self.report.equal("  doctor says does-not-hold", "does-not-hold" in said, False)
 
     def allows(self, what, **wanted):
         """Compare what the policy lets pass with what it says."""
@@ -171,6 +200,7 @@ class Scene:
                     got = good
                 except RuntimeError:
                     got = not good
+                self.verdicts.append(got == good)
                 self.report.equal(f"  {what}: port {port} {way}, allowed", got, good)
 
     def policed(self, what, ports, **wanted):
@@ -191,15 +221,38 @@ class Scene:
         def cell():
             got = self.lanes.rates(3)
             for way, rate in got.items():
-                self.report.near(f"  {what}: {way}", rate / MBIT, CAPS[way] / MBIT, 0.1,
-                                 " Mbit/s")
+                name = f"  {what}: {way}"
+                if way in self.lost:
+                    self.report.least(f"{name}, without a limit", rate / CAPS[way], UNLIMITED)
+                elif way not in self.said:
+                    self.report.near(name, rate / MBIT, CAPS[way] / MBIT, 0.1, " Mbit/s")
             return got
-        got = self.report.measure(f"{self.mode}, {what}", cell)
-        self.cells.append(f"{got['in'] / MBIT:.1f}, {got['out'] / MBIT:.1f}")
+        self.cells.append(in_and_out(self.report.measure(f"{self.mode}, {what}", cell)))
+
+    def measure_each(self):
+        """Look that each stream has a share, and note that of the pod on this node."""
+        shares = self.lanes.shares(2)
+        for (name, way), rate in shares.items():
+            self.report.least(f"  {name}, {way}: has a share", rate / CAPS[way], 0.05)
+        self.cells.append(in_and_out({way: shares[self.peer.name, way] for way in BOTH}))
+
+    def judge(self):
+        """Return what natra says of the pod: by ADD, check and doctor."""
+        attachment = attachments()[0]
+        self.report.equal("  mode", attachment["mode"], self.mode)
+        check = natractl("check", attachment["id"], check=False)
+        doctor = json.loads(natractl("doctor", "--json", check=False).stdout)
+        found = {f["check"] for f in doctor["findings"] if "limited" in f["subject"]}
+        self.report.equal("  doctor says does-not-hold", "does-not-hold" in found,
+                          bool(self.said))
+        if self.lost or not self.said:
+            self.report.equal("  check says ok", check.returncode == 0, not self.lost)
+        return ["warns" if self.said else "ok", "fails" if check.returncode else "ok",
+                ", ".join(sorted(found - OF_THE_KERNEL)) or "sound"]
 
     def upgrade(self):
         self.agent.stop()
-        self.agent.start(image=NEXT, arguments=[f"--conf=attachMode={self.mode}"])
+        self.agent.start(image=NEXT, arguments=self.words())
         wait(self.is_current, self.agent.trouble, 30)
         self.measure("natra upgraded")
 
@@ -228,8 +281,11 @@ class Scene:
         self.report.equal("  left of natra", (attachments(), pins(), own_files()), ([], [], {}))
 
     def peaks(self, recorder, begin):
-        """Return the most in 10 ms and in a second, in parts of the cap."""
-        found = [recorder.most(begin, seconds, CAPS.get) for seconds in (0.01, 1)]
+        """Return the most in 10 ms and in a second, in parts of the cap, of what has one."""
+        def cap(way):
+            return math.inf if way in self.said else CAPS[way]
+
+        found = [recorder.most(begin, seconds, cap) for seconds in (0.01, 1)]
         self.report.most("  most in 10 ms, of the cap", found[0], MOST_IN_10_MS)
         self.report.most("  most in a second, of the cap", found[1], MOST_IN_SECOND)
         return found
@@ -242,22 +298,22 @@ class Scene:
         time.sleep(2)
         begin = time.monotonic()
         self.measure("at first")
-        for (name, way), rate in self.lanes.shares(2).items():
-            self.report.least(f"  {name}, {way}: has a share", rate / CAPS[way], 0.05)
+        self.measure_each()
         self.policed("policy", [], **{f"p{DENIED}": False})
         self.neighbour.restart()
         self.measure("neighbour restarted")
         self.policed("policy changed", [LATER],
                      **{f"p{DENIED}": False, f"p{LATER}": True})
+        said = self.judge()
         self.upgrade()
         self.uninstall()
         recorder.stop()
         self.report.equal("  streams that have ended", self.lanes.ended(), [])
         peaks = self.peaks(recorder, begin)
         self.end()
-        row = [self.neighbour.name, self.mode, *self.cells,
-               *(f"{peak:.1f}" for peak in peaks)]
-        print("| " + " | ".join(row) + " |")
+        held = f"{sum(self.verdicts)} of {len(self.verdicts)}" if self.verdicts else "–"
+        table([self.neighbour.name, self.mode, *self.cells, held,
+               *(f"{peak:.1f}" for peak in peaks), *said])
 
 
 def run(kind, *options):
@@ -279,6 +335,7 @@ def run(kind, *options):
         os.chmod(NEXT_NATRACTL, 0o755)
         agent = Agent(cluster)
         agent.create_objects()
+        table(KEYS, ["---"] * len(KEYS))
         for mode in arguments.mode.split(",") if arguments.mode else Natra.modes():
             Scene(neighbour, agent, mode).play()
         neighbour.stop()
