@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """What the pods of one tenant ask for does not keep natra-agent from those of another."""
+import json
 import os
 import sys
 import threading
@@ -68,7 +69,7 @@ class Tenants(Case):
         junk = "\x01" * 65000
         self.start_beside_failures(40, {f"natra.io/{name}": junk for name in (
             "classes", "fast-pass", "ingress-burst", "ingress-packet-rate")})
-        self.agent.wait("the pod keeps", 40)
+        self.until_refused(40)
         self.agent.check_memory("VmHWM", 30000)
 
     def test_edits_without_room(self):
@@ -84,7 +85,7 @@ class Tenants(Case):
         for n in range(240):
             self.until(f"t{n}", (1000000, 0), timeout=120)
         # What has failed is said once, also if it is read again.
-        self.assertLessEqual(self.agent.count("the pod keeps"), 240)
+        self.assertIn("natra_refused_edits_total 240\n", self.agent.get("/metrics")[1])
 
     def test_edits_fail_by_themselves(self):
         """One that fails all the time does not put off that of another pod, which has failed
@@ -147,19 +148,28 @@ class Tenants(Case):
             self.assertTrue(message.isascii() and message.isprintable(), message)
             self.assertIn(f"annotation {IN}: '", message)
 
+    def until_refused(self, count):
+        """Wait until so many edits were refused."""
+        wait_until(lambda: f"natra_refused_edits_total {count}\n" in self.agent.get("/metrics")[1],
+                   lambda: self.agent.get("/metrics")[1] + self.agent.log())
+
     def test_many_bad_values(self):
-        """Events are bounded for each pod, so that others' are sent; the log has all."""
+        """Events and lines are bounded for each pod, so that others' are sent and not rotated
+        away; the number of the others is logged."""
         self.pod()
         self.start()
         for n in range(20):
             self.api.put("a", {IN: f"bad{n}"})
-            self.agent.wait(f"bad{n}'")
+            self.until_refused(n + 1)
         self.node.attached("net/b/eth0", 1000000, 0)
         self.pod("b")
         self.api.put("b", {IN: "10 Mbit"})
         wait_until(lambda: self.events_of("b"), self.agent.log)
         time.sleep(0.5)
         self.assertEqual(self.events_of("a"), 8)
+        self.assertEqual(self.agent.count("pod=pod-a"), 8)
+        self.agent.stop()
+        self.agent.wait("more edits were refused, the first in this namespace\" edits=12 namespace=shop")
 
     def edit(self, annotations, limits, *refused):
         """Edit pod a, whose limits become these; an Event has the words, if there are any."""
@@ -239,12 +249,28 @@ class Tenants(Case):
         self.until("b", (100000000, 0))
         self.assertEqual(self.node.limits("a"), (10000000, 0))
 
+    def test_more_pods_than_a_node_has(self):
+        """A server that does not look at the selector, or a proxy that drops it, does not get
+        the time of the process that answers probes, and is told once."""
+        self.start_beside_limited_pod()
+        block = "".join(json.dumps({"type": "ADDED", "object": {
+            "kind": "PartialObjectMetadata", "metadata": {
+                "name": f"x{n}", "namespace": "far", "uid": f"far-{n}",
+                "resourceVersion": "9", "annotations": {IN: "5M"}}}}) + "\n"
+            for n in range(20000))
+        self.api.raw(block)
+        self.agent.wait("sends more pods than a node has")
+        self.api.put("a", {IN: "3M"})
+        self.until("a", (3000000, 0))
+        self.assertIn("[-] api: the API server: sends more pods", self.agent.get("/readyz")[1])
+        self.assertEqual(self.agent.count("sends more pods"), 1)
+
     def test_many_namespaces(self):
         """Nor does a tenant with many namespaces keep others from their first Event."""
         self.start()
         for n in range(80):
             self.bad(f"a{n}", f"space-{n % 8}")
-        self.agent.wait("bad-a79'")
+        self.until_refused(80)
         self.bad("b", "other")
         wait_until(lambda: self.events_of("b"), self.agent.log)
         time.sleep(0.5)

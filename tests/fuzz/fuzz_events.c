@@ -131,7 +131,7 @@ static void mix(struct case_ *c, const char *text)
 	c->count++;
 }
 
-static void seen(void *arg, const struct podevent *event)
+static bool seen(void *arg, const struct podevent *event)
 {
 	struct case_ *c = arg;
 
@@ -141,9 +141,9 @@ static void seen(void *arg, const struct podevent *event)
 	mix(c, event->uid);
 	mix(c, event->version);
 	if (event->type == PODEVENT_PRESENT)
-		edits_add(&c->edits, event);
-	else
-		edits_remove(&c->edits, event);
+		return edits_add(&c->edits, event);
+	edits_remove(&c->edits, event);
+	return true;
 }
 
 static void unreadable(void *arg, const struct podevent *event, const char *why)
@@ -162,7 +162,7 @@ static void talk(struct case_ *c, const uint8_t *data, size_t size,
 	struct log log = LOG_INIT;
 	struct health health;
 	struct api api = {.loop = (struct loop *)&workers};
-	const struct podfeed feed = {&health, seen, unreadable, c};
+	struct podfeed feed = {&health, seen, unreadable, c, 0};
 
 	health_init(&health, &log);
 	jobs.log = &log;

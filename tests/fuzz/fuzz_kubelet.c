@@ -12,16 +12,17 @@
 
 static uint64_t hash;
 
-static void seen(void *arg, const struct podevent *event)
+static bool seen(void *arg, const struct podevent *event)
 {
 	(void)arg;
 	require(podevent_has_names(event));
 	hash = hash * 31 + text_hash(event->uid);
+	return true;
 }
 
 static void unreadable(void *arg, const struct podevent *event, const char *why)
 {
-	seen(arg, event);
+	(void)seen(arg, event);
 	hash = hash * 31 + text_hash(why);
 }
 
@@ -31,7 +32,7 @@ static uint64_t talk(const uint8_t *data, size_t size, unsigned int seed)
 {
 	struct log log = LOG_INIT;
 	struct health health;
-	const struct podfeed feed = {&health, seen, unreadable, NULL};
+	struct podfeed feed = {&health, seen, unreadable, NULL, 0};
 	struct kubelet k = {.feed = &feed};
 	char answers[4096];
 	int ends[2];

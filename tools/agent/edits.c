@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "edits.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "../common/text.h"
@@ -13,6 +14,7 @@
  * annotations there was no room. */
 #define REREAD_MIN_MS 5000
 #define REREAD_MAX_MS 60000
+#define SUM_UP_MS     60000
 
 /* Gives the edit another text, which it owns then, or none. */
 static void set_text(struct edits_queue *q, struct edit *edit, char *text)
@@ -27,6 +29,7 @@ static void set_text(struct edits_queue *q, struct edit *edit, char *text)
 static void edit_free(struct edits_queue *q, struct edit *edit)
 {
 	set_text(q, edit, NULL);
+	q->len--;
 	free(edit->uid);
 	free(edit->namespace);
 	free(edit->name);
@@ -168,11 +171,33 @@ static void run(void *arg)
 	edits_job_run(q->jobs, q->first, q->work.report);
 }
 
+static void sum_up(void *arg)
+{
+	struct edits_queue *q = arg;
+	struct log_words words = {0};
+
+	log_add_u64(&words, "edits", q->unsaid);
+	log_add(&words, "namespace", q->unsaid_namespace);
+	log_line(q->jobs->log, NATRA_LOG_WARN,
+		 "more edits were refused, the first in this namespace",
+		 &words);
+	q->unsaid = 0;
+}
+
+/* A tenant who edits a pod all the time must not fill the log with it. */
+static void leave_out(struct edits_queue *q, const struct edit *edit)
+{
+	if (q->unsaid++)
+		return;
+	(void)snprintf(q->unsaid_namespace, sizeof(q->unsaid_namespace), "%s",
+		       edit->namespace);
+	timer_set(&q->sum_up, SUM_UP_MS);
+}
+
 static void say(struct edits_queue *q, const struct edit *edit,
 		const struct edit_result *result)
 {
 	struct log_words words = {0};
-
 	const bool is_new = (result->is_failed && !edit->has_failed) ||
 			    (result->is_held && !edit->was_held) ||
 			    (result->is_over && !edit->was_over);
@@ -180,6 +205,10 @@ static void say(struct edits_queue *q, const struct edit *edit,
 	/* A failure that lasts is reported once. */
 	if (!result->is_bad && !is_new)
 		return;
+	if (q->refused && !q->refused(q->arg, edit, result)) {
+		leave_out(q, edit);
+		return;
+	}
 	log_add(&words, "namespace", edit->namespace);
 	log_add(&words, "pod", edit->name);
 	log_add(&words, "error", result->message);
@@ -189,8 +218,6 @@ static void say(struct edits_queue *q, const struct edit *edit,
 		 : result->is_over ? "the maximum of the pod's namespace holds"
 				   : "the pod keeps the limits that it has",
 		 &words);
-	if (q->refused)
-		q->refused(q->arg, edit, result);
 }
 
 static const struct edit *first_fast(const struct edits_queue *q)
@@ -367,23 +394,27 @@ static struct edit *find_or_make(struct edits_queue *q,
 	if (edit)
 		edit_free(q, edit);
 	edit = memory_new(sizeof(*edit));
+	q->len++;
 	edit->uid = text_copy(event->uid);
 	edit->namespace = text_copy(event->namespace);
 	edit->name = text_copy(event->name);
 	return edit;
 }
 
-void edits_add(struct edits_queue *q, const struct podevent *event)
+bool edits_add(struct edits_queue *q, const struct podevent *event)
 {
 	char *text = cJSON_PrintUnformatted(event->annotations);
 	const uint64_t hash = text_hash(text);
-	struct edit *edit;
+	struct edit *edit = find(q->first, event->uid);
 
+	if (!edit && q->len >= EDITS_PODS_MAX) {
+		free(text);
+		return false;
+	}
 	if (is_seen(q, event->uid, hash)) {
 		free(text);
-		return;
+		return true;
 	}
-	edit = find(q->first, event->uid);
 	if (edit) {
 		edit->is_newer = q->work.pid != 0;
 		/* If the pod was only read again, its failure was said. */
@@ -397,6 +428,7 @@ void edits_add(struct edits_queue *q, const struct podevent *event)
 	take_text(q, edit, text, hash);
 	if (!q->work.pid && !q->next.is_set)
 		timer_set(&q->next, GATHER_MS);
+	return true;
 }
 
 void edits_forget(struct edits_queue *q)
@@ -409,7 +441,7 @@ int edits_open(struct edits_queue *q, struct workers *workers)
 	int r;
 
 	q->end = &q->first;
-	q->next.source.fd = q->again.source.fd = -1;
+	q->next.source.fd = q->again.source.fd = q->sum_up.source.fd = -1;
 	q->work = (struct work){
 		.run = run,
 		.done = done,
@@ -421,7 +453,9 @@ int edits_open(struct edits_queue *q, struct workers *workers)
 	r = work_open(&q->work, workers);
 	if (r == 0)
 		r = timer_open(&q->next, workers->loop, begin, q);
-	return r < 0 ? r : timer_open(&q->again, workers->loop, try_again, q);
+	if (r == 0)
+		r = timer_open(&q->again, workers->loop, try_again, q);
+	return r < 0 ? r : timer_open(&q->sum_up, workers->loop, sum_up, q);
 }
 
 void edits_close(struct edits_queue *q)
@@ -430,6 +464,9 @@ void edits_close(struct edits_queue *q)
 		return;
 	timer_close(&q->next, q->work.workers->loop);
 	timer_close(&q->again, q->work.workers->loop);
+	timer_close(&q->sum_up, q->work.workers->loop);
+	if (q->unsaid)
+		sum_up(q);
 	work_close(&q->work);
 	while (q->later) {
 		struct edit *edit = q->later;

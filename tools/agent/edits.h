@@ -14,6 +14,8 @@
 /* What the annotations of all edits may take, of which a kubelet's 110 pods have less. Past that
  * an edit has none, and the pod is read again later. */
 #define EDITS_BYTES_MAX (16 << 20)
+/* How many pods may have an edit that waits: no node has as many. Each is looked for in a list. */
+#define EDITS_PODS_MAX  2000
 
 struct edits_queue {
 	const struct jobs *jobs; /* their configuration may change */
@@ -24,6 +26,7 @@ struct edits_queue {
 	struct edit *first, **end;
 	struct edit *later;
 	struct timer again;
+	size_t len;   /* of both lists */
 	size_t bytes; /* of the annotations of both */
 	/* When pods may be read again for them, and how much later once more; 0: none had
 	 * to be. */
@@ -33,9 +36,14 @@ struct edits_queue {
 	struct {
 		uint64_t uid, annotations;
 	} seen[EDITS_SEEN_MAX];
+	/* Edits that were refused and are not logged each, the namespace of the first of them, and
+	 * when their number is logged. */
+	uint64_t unsaid;
+	char unsaid_namespace[64];
+	struct timer sum_up;
 	/* Is called for annotations that are wrong, or that have not taken
-	 * effect. NULL: do not. */
-	void (*refused)(void *arg, const struct edit *edit,
+	 * effect. Returns whether the log is to have it. NULL: it is. */
+	bool (*refused)(void *arg, const struct edit *edit,
 			const struct edit_result *result);
 	/* Is called to get an event of each pod again. */
 	void (*reread)(void *arg);
@@ -44,8 +52,9 @@ struct edits_queue {
 
 /* The members jobs and refused to arg are set by the caller. */
 int edits_open(struct edits_queue *q, struct workers *workers);
-/* Takes the annotations of a pod, and compares its limits if they are new. */
-void edits_add(struct edits_queue *q, const struct podevent *event);
+/* Takes the annotations of a pod, and compares its limits if they are new. Returns false if there
+ * is no room for another pod. */
+bool edits_add(struct edits_queue *q, const struct podevent *event);
 void edits_remove(struct edits_queue *q, const struct podevent *event);
 /* The next event of each pod counts even if its annotations are the same. */
 void edits_forget(struct edits_queue *q);

@@ -107,19 +107,22 @@ static const char *widen(struct kubelet *k, size_t len)
 	return say(k, frames, sizeof(frames));
 }
 
-static void take_message(struct kubelet *k, const uint8_t *bytes, size_t len)
+static const char *take_message(struct kubelet *k, const uint8_t *bytes,
+				size_t len)
 {
 	static const char why[] = "it is not as Kubernetes writes it";
 	struct podevent event;
+	const char *wrong;
 
 	podproto_read(&event, bytes, len);
 	if (!k->is_answered)
 		timer_set(&k->timer, WATCH_MS);
 	k->is_answered = true;
-	podfeed_event(k->feed, &event);
+	wrong = podfeed_event(k->feed, &event);
 	if (event.type == PODEVENT_UNREADABLE)
 		podfeed_unreadable(k->feed, &event, why);
 	podevent_free(&event);
+	return wrong;
 }
 
 static const char *take_data(struct kubelet *k, const uint8_t *bytes,
@@ -137,12 +140,15 @@ static const char *take_data(struct kubelet *k, const uint8_t *bytes,
 	while (k->message_len - at >= MESSAGE_HEAD) {
 		const uint8_t *head = k->message + at;
 		size_t size = number_of(head + 1, 4);
+		const char *wrong;
 
 		if (head[0] || size > MESSAGE_MAX)
 			return "sends an event that is compressed or over 16 MiB";
 		if (k->message_len - at < MESSAGE_HEAD + size)
 			break;
-		take_message(k, head + MESSAGE_HEAD, size);
+		wrong = take_message(k, head + MESSAGE_HEAD, size);
+		if (wrong)
+			return wrong;
 		at += MESSAGE_HEAD + size;
 	}
 	k->message_len -= at;

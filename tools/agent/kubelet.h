@@ -19,7 +19,7 @@
 
 struct kubelet {
 	struct loop *loop;
-	const struct podfeed *feed;
+	struct podfeed *feed;
 	const char *path; /* of its socket */
 	struct source source;
 	struct timer timer; /* to begin again, or to look whether it answers */

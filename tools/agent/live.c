@@ -20,26 +20,26 @@ struct live {
 	char *socket; /* the kubelet's; NULL: the API server is watched */
 };
 
-static void seen(void *arg, const struct podevent *event)
+static bool seen(void *arg, const struct podevent *event)
 {
 	struct live *live = arg;
 
 	if (event->type == PODEVENT_PRESENT)
-		edits_add(&live->edits, event);
-	else
-		edits_remove(&live->edits, event);
+		return edits_add(&live->edits, event);
+	edits_remove(&live->edits, event);
+	return true;
 }
 
-static void refused(void *arg, const struct edit *edit,
+static bool refused(void *arg, const struct edit *edit,
 		    const struct edit_result *result)
 {
 	struct live *live = arg;
 
 	live->feed.health->refused_edits += !result->is_over;
-	reporter_add(&live->reporter, edit,
-		     result->is_over ? "BandwidthOverMaximum"
-				     : "BandwidthNotChanged",
-		     result->message);
+	return reporter_add(&live->reporter, edit,
+			    result->is_over ? "BandwidthOverMaximum"
+					    : "BandwidthNotChanged",
+			    result->message);
 }
 
 static void unreadable(void *arg, const struct podevent *event, const char *why)
@@ -48,11 +48,11 @@ static void unreadable(void *arg, const struct podevent *event, const char *why)
 	cleanup_text char *message =
 		text_format("natra-agent cannot read the pod's event: %s", why);
 
-	reporter_add(&live->reporter,
-		     &(struct edit){.uid = (char *)event->uid,
-				    .namespace = (char *)event->namespace,
-				    .name = (char *)event->name},
-		     "BandwidthNotChanged", message);
+	(void)reporter_add(&live->reporter,
+			   &(struct edit){.uid = (char *)event->uid,
+					  .namespace = (char *)event->namespace,
+					  .name = (char *)event->name},
+			   "BandwidthNotChanged", message);
 }
 
 static void reread(void *arg)
@@ -96,7 +96,7 @@ int live_open(struct live **ret, const struct live_options *options,
 	live->reporter.log = jobs->log;
 	live->reporter.health = health;
 	live->reporter.node = options->node;
-	live->feed = (struct podfeed){health, seen, unreadable, live};
+	live->feed = (struct podfeed){health, seen, unreadable, live, 0};
 	live->watch.api = &live->api;
 	live->watch.feed = &live->feed;
 	live->watch.log = jobs->log;

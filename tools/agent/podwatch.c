@@ -84,6 +84,8 @@ static int skip(struct podwatch *w, const struct podevent *event,
 
 static int take(struct podwatch *w, const struct podevent *event)
 {
+	const char *wrong;
+
 	switch (event->type) {
 	case PODEVENT_EXPIRED:
 		w->version[0] = '\0';
@@ -107,8 +109,12 @@ static int take(struct podwatch *w, const struct podevent *event)
 	}
 	if (!take_version(w, event->version))
 		return skip(w, event, "its resourceVersion is invalid");
-	podfeed_event(w->feed, event);
-	return 0;
+	wrong = podfeed_event(w->feed, event);
+	if (!wrong)
+		return 0;
+	/* The next watch has to begin with all pods, since there was no room for this one. */
+	w->version[0] = '\0';
+	return refuse_line(w, wrong);
 }
 
 static int line(void *arg, char *text)
@@ -197,7 +203,7 @@ static void look_for_silence(struct podwatch *w)
 static void look_for_answer(struct podwatch *w)
 {
 	if (api_status(&w->request) == 200) {
-		health_ready(w->feed->health, PART_API);
+		podfeed_ready(w->feed);
 		look_for_silence(w);
 		return;
 	}

@@ -21,7 +21,7 @@
 
 struct podwatch {
 	struct api *api;
-	const struct podfeed *feed;
+	struct podfeed *feed;
 	struct log *log;
 	const char *node;
 	uint64_t silence_ms; /* after a silence this long it begins anew */

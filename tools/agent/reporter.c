@@ -270,17 +270,18 @@ static bool take_budget(struct reporter *r, const struct edit *edit)
 	return true;
 }
 
-void reporter_add(struct reporter *r, const struct edit *edit,
+bool reporter_add(struct reporter *r, const struct edit *edit,
 		  const char *reason, const char *message)
 {
 	struct reporter_event event = {0};
 
+	if (!take_budget(r, edit))
+		return false;
 	/* A namespace from the API server is a DNS label; this goes into a
 	 * URL. */
 	if (edit->namespace[strspn(edit->namespace,
-				   "abcdefghijklmnopqrstuvwxyz0123456789-")] ||
-	    !take_budget(r, edit))
-		return;
+				   "abcdefghijklmnopqrstuvwxyz0123456789-")])
+		return true;
 	for (size_t i = 0; i < r->len; i++) {
 		if (strcmp(r->queue[i].space, edit->namespace) == 0) {
 			event.due_ms = r->queue[i].due_ms;
@@ -294,6 +295,7 @@ void reporter_add(struct reporter *r, const struct edit *edit,
 	put(r, r->len, &event);
 	/* The caller may be inside of libcurl, which starts no request there. */
 	wait_for_next(r);
+	return true;
 }
 
 void reporter_close(struct reporter *r)

@@ -43,9 +43,9 @@ struct reporter {
 
 /* The members api to node are set by the caller. Returns 0 or -errno. */
 int reporter_open(struct reporter *r);
-/* Queues an Event. If there are too many at once, of a pod, a namespace or the node, the rest
- * is only in the log. */
-void reporter_add(struct reporter *r, const struct edit *edit,
+/* Queues an Event. Returns false if there are too many at once, of a pod, a namespace or the
+ * node. */
+bool reporter_add(struct reporter *r, const struct edit *edit,
 		  const char *reason, const char *message);
 void reporter_close(struct reporter *r);
 
