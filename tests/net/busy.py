@@ -14,15 +14,15 @@ busy machine, and an emulated CPU puts off a receiver by some ms: only `accecn` 
 """
 import json
 import os
-import statistics
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
-from limiters import FqCodel, Natra, bits
+from limiters import Natra, bits
 from report import skip
 from rig import Rig
 from script import chosen, option, run_script
+from turns import NATRA, OPTIONS, PEER, Turns, ends, limited, limiters, way
 
 PORT, QUIC_PORT = 5201, 5301
 CAP = "10M"
@@ -36,61 +36,38 @@ SHARE, SHARE_BY = 0.5, 0.2      # 0.5 +- 0.1
 ECN_OFF, ECN_CLASSIC, ECN_ACCURATE = 0, 1, 3
 
 
-def limited(r, limiter, cap, out):
-    lim = limiter(r.pod)
-    return lim.attach(*((None, cap) if out else (cap, None)))
-
-
-def limiters(out):
-    return {"natra": lambda pod: Natra(pod, *(() if out else ("--ingress-mode", "pace"))),
-            "htb + fq_codel": FqCodel}
-
-
-def ends(r, out, lane=0):
-    return (r.pod, r.clients[lane]) if out else (r.clients[lane], r.pod)
-
-
 def rr(*args):
     return (os.environ["NATRA_RR"], *map(str, args))
 
 
 def busy_once(r, window, source, sink, a):
-    server = sink.popen(*rr("sink", PORT, window))
+    sink.popen(*rr("sink", PORT, window))
     r.wait_port(sink, PORT)
     got = json.loads(source.run(*rr("busy", sink.ip, PORT, a.settle, a.seconds),
                                 timeout=a.settle + a.seconds + 20))
-    r.stop([server])
     return got["p50_ms"], got["p99_ms"], got["count"] * 1024 * 8 / a.seconds / 1e6
 
 
 def busy(r, rep, out, a):
+    turns = Turns(rep, a)
     for rtt in RTTS_MS:
         r.netem(rtt)
         for name, window in WINDOWS.items():
-            got = {kind: [] for kind in limiters(out)}
-            for _ in range(a.rounds):
-                for kind, limiter in limiters(out).items():
-                    lim = limited(r, limiter, CAP, out)
-                    got[kind].append(busy_once(r, window, *ends(r, out), a))
-                    lim.detach()
-            compare(rep, f"busy, {'out of' if out else 'into'} the pod, {rtt} ms, {name}", got)
+            rep.measure(f"busy {rtt} {name}", busy_cell, r, rep, turns,
+                        f"busy, {rtt} ms, {name}", window, out, a)
 
 
-def compare(rep, what, got):
-    median = {kind: [statistics.median(column) for column in zip(*rows)]
-              for kind, rows in got.items()}
-    for kind, figures in median.items():
-        rep.shown(f"{what}, {kind}: p50, p99 ms, Mbit/s",
-                  ", ".join(f"{f:.1f}" for f in figures))
+def busy_cell(r, rep, turns, what, window, out, a):
+    median = turns.medians(r, what, CAP, out,
+                           lambda source, sink: busy_once(r, window, source, sink, a))
     for i, name in enumerate(("p50", "p99")):
-        rep.most(f"  {name}, times fq_codel's",
-                 median["natra"][i] / median["htb + fq_codel"][i], MOST)
+        rep.most(f"  {name}, times fq_codel's", median[NATRA][i] / median[PEER][i], MOST)
 
 
 def l4s(r, rep, out, a):
     """Datagrams of ECT(1) beside a stream of CUBIC, in one direction, between two pairs."""
     source, sink = ends(r, out)
-    lim = limited(r, limiters(out)["natra"], SHARED_CAP, out)
+    lim = limited(r, limiters(out)[NATRA], SHARED_CAP, out)
     server = sink.popen(os.environ["NATRA_QUIC"], "server", str(QUIC_PORT))
     r.wait_port(sink, QUIC_PORT, "udp")
     procs = r.elephant(*ends(r, out, 1), PORT)
@@ -99,9 +76,10 @@ def l4s(r, rep, out, a):
                                 str(a.seconds), "l4s", timeout=a.seconds + 20))
     r.stop([server, *procs])
     lim.detach()
-    what = f"l4s, {'out of' if out else 'into'} the pod"
-    rep.shown(f"{what}: p50, p99 ms, lost", f"{got['p50_ms']}, {got['p99_ms']}, {got['lost']}")
-    rep.near("  share of the limit", got["bits_per_sec"] / bits(SHARED_CAP), SHARE, SHARE_BY)
+    rep.near(f"l4s, {way(out)}: its share of the limit",
+             got["bits_per_sec"] / bits(SHARED_CAP), SHARE, SHARE_BY)
+    rep.shown("  a datagram's way, p50, p99 ms; lost",
+              f"{got['way_p50_ms']}, {got['way_p99_ms']}; {got['lost']}")
 
 
 def carried(client, out):
@@ -114,7 +92,7 @@ def accecn(r, rep, out, a):
     word = ECN_ACCURATE if int(os.uname().release.split(".")[0]) >= 7 else ECN_CLASSIC
     for ns, ecn in ((r.pod, word), (r.clients[0], word), (r.clients[1], ECN_OFF)):
         ns.sysctl("net.ipv4.tcp_ecn", str(ecn))
-    lim = limited(r, limiters(out)["natra"], CAP, out)
+    lim = limited(r, limiters(out)[NATRA], CAP, out)
     procs = [p for lane in (0, 1) for p in r.elephant(*ends(r, out, lane), PORT + lane)]
     time.sleep(a.settle)
     before = [carried(client, out) for client in r.clients]
@@ -123,24 +101,27 @@ def accecn(r, rep, out, a):
     marked = lim.stats()["egress" if out else "ingress"]["marked"]["packets"]
     r.stop(procs)
     lim.detach()
-    rep.near(f"accecn, {'out of' if out else 'into'} the pod: its share",
-             rates[0] / sum(rates), SHARE, SHARE_BY)
-    rep.least("  packets marked", marked, 1)
+    rep.near(f"accecn, {way(out)}: its share", rates[0] / sum(rates), SHARE, SHARE_BY)
+    if not out:                 # backpressure leaves a local sender hardly any to mark
+        rep.least("  packets marked", marked, 1)
+
+
+def whole(part):
+    return lambda r, rep, out, a: rep.measure(part.__name__, part, r, rep, out, a)
 
 
 def main(rep, a):
-    parts = {"busy": busy, "l4s": l4s, "accecn": accecn}
+    parts = {"busy": busy, "l4s": whole(l4s), "accecn": whole(accecn)}
     if not Natra().json("probe")["fq"]:
         skip("CONFIG_NET_SCH_FQ")
-    for name, part in chosen(parts, a.only).items():
+    for part in chosen(parts, a.only).values():
         for out in (True, False):
             with Rig(lanes=2) as r:
-                rep.measure(name, part, r, rep, out, a)
+                part(r, rep, out, a)
 
 
 if __name__ == "__main__":
     run_script(main,
-        option("--only", help="of the above, by comma"),
-        option("--rounds", type=int, default=1),
+        option("--only", help="of the above, by comma"), *OPTIONS,
         option("--settle", type=float, default=3),
         option("--seconds", type=float, default=5))

@@ -12,17 +12,17 @@ room for that. This needs fq, and the tunnel needs WireGuard.
 """
 import json
 import os
-import statistics
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from commands import ip_batch, sh
-from limiters import FqCodel, Natra, bits
+from limiters import Natra, bits
 from report import skip
 from rig import Rig
 from script import chosen, option, run_script
 from senders import Nested
+from turns import NATRA, OPTIONS, Turns
 
 PORT, REQUEST_PORT, QUIC_PORT = 5201, 5300, 5301
 REQUESTS_PER_S, REQUEST_SIZE = 40, 100
@@ -39,7 +39,7 @@ def quic(r, source, sink, seconds):
     got = json.loads(source.run(os.environ["NATRA_QUIC"], "client", sink.ip, str(QUIC_PORT),
                                 str(seconds), timeout=seconds + 20))
     sink.stop(server)
-    return got["p50_ms"], got["p99_ms"], got["bits_per_sec"]
+    return got["p50_ms"], got["p99_ms"], got["bits_per_sec"] / 1e6
 
 
 class End:
@@ -74,7 +74,7 @@ def tunnel(r, source, sink, seconds):
         got = json.loads(a.run(os.environ["NATRA_RR"], "client", b.ip, str(REQUEST_PORT),
                                str(REQUEST_SIZE), str(REQUESTS_PER_S), str(seconds),
                                timeout=seconds + 30))
-        rate = (received(b) - before) * 8 / (time.monotonic() - begin)
+        rate = (received(b) - before) * 8 / (time.monotonic() - begin) / 1e6
         r.stop([stream, bulk, rr])
         return got["p50_ms"], got["p99_ms"], rate
     finally:
@@ -97,47 +97,27 @@ def forwarded(r, source, sink, seconds):
         nested.close()
 
 
-def measure(r, part, limiter, out, seconds):
-    lim = limiter(r.pod)
-    lim.attach(*((None, CAP) if out else (CAP, None)))
-    try:
-        ends = (r.pod, r.client) if out else (r.client, r.pod)
-        return part(r, *ends, seconds)
-    finally:
-        r.stop(None)
-        lim.detach()
-
-
-def one(r, rep, name, part, out, a):
-    kinds = {"natra": lambda pod: Natra(pod, *(() if out else ("--ingress-mode", "pace"))),
-             "htb + fq_codel": FqCodel}
-    got = {kind: [] for kind in kinds}
-    for _ in range(a.rounds):
-        for kind, limiter in kinds.items():
-            got[kind].append(measure(r, part, limiter, out, a.seconds))
-    for kind, rows in got.items():
-        p50, p99, rate = (statistics.median(column) for column in zip(*rows))
-        text = f"{name}, {'out of' if out else 'into'} the pod, {kind}: "
-        if kind != "natra":
-            rep.shown(text + "p50, p99 ms, Mbit/s", f"{p50:.1f}, {p99:.1f}, {rate / 1e6:.2f}")
-            continue
-        rep.most(text + "p50", p50, P50_MS, " ms")
-        rep.most("  p99", p99, P99_MS, " ms")
-        rep.least("  rate", rate / 1e6, 0.85 * bits(CAP) / 1e6, " Mbit/s")
+def one(r, rep, turns, name, part, out, a):
+    p50, p99, rate = turns.medians(
+            r, name, CAP, out,
+            lambda source, sink: part(r, source, sink, a.seconds))[NATRA]
+    rep.most("  p50", p50, P50_MS, " ms")
+    rep.most("  p99", p99, P99_MS, " ms")
+    rep.least("  rate", rate, 0.85 * bits(CAP) / 1e6, " Mbit/s")
 
 
 def main(rep, a):
     parts = {"tunnel": tunnel, "quic": quic, "forwarded": forwarded}
     if not Natra().json("probe")["fq"]:
         skip("CONFIG_NET_SCH_FQ")
+    turns = Turns(rep, a)
     for name, part in chosen(parts, a.only).items():
         for out in (True, False):
             with Rig() as r:
-                rep.measure(name, one, r, rep, name, part, out, a)
+                rep.measure(name, one, r, rep, turns, name, part, out, a)
 
 
 if __name__ == "__main__":
     run_script(main,
-        option("--only", help="of the above, by comma"),
-        option("--rounds", type=int, default=1),
+        option("--only", help="of the above, by comma"), *OPTIONS,
         option("--seconds", type=float, default=6))

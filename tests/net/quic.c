@@ -52,11 +52,17 @@ struct connection {
 		last_ns; /* when anything was acknowledged, or the timer ended */
 };
 
-struct answer {
-	uint64_t number, marked;
+struct datagram {
+	uint64_t number;
+	long long sent_ns; /* by the clock of packets' times of reception */
 };
 
-static double *took_ms;
+struct answer {
+	uint64_t number, marked;
+	long long way_ns;
+};
+
+static double *took_ms, *way_ms;
 static size_t took_len;
 
 static void fail(const char *what)
@@ -65,12 +71,22 @@ static void fail(const char *what)
 	exit(1);
 }
 
-static long long now_ns(void)
+static long long ns_of(const struct timespec *t)
+{
+	return t->tv_sec * NS_PER_S + t->tv_nsec;
+}
+
+static long long clock_ns(clockid_t which)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * NS_PER_S + t.tv_nsec;
+	clock_gettime(which, &t);
+	return ns_of(&t);
+}
+
+static long long now_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 static int udp_socket(void)
@@ -92,40 +108,54 @@ static struct sockaddr_in address(const char *ip, const char *port)
 	return to;
 }
 
-/* Returns the byte of IP that has the ECN field. */
-static int tos_of(struct msghdr *msg)
+/* Reads the time of reception and whether the datagram was marked. */
+static void read_control(struct msghdr *msg, const struct datagram *datagram,
+			 struct answer *answer)
 {
-	const struct cmsghdr *c = CMSG_FIRSTHDR(msg);
+	struct timespec t;
 
-	return c && c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS
-		       ? *(const unsigned char *)CMSG_DATA(c)
-		       : 0;
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c;
+	     c = CMSG_NXTHDR(msg, c)) {
+		if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS)
+			answer->marked = (*(const unsigned char *)CMSG_DATA(c) &
+					  CE) == CE;
+		if (c->cmsg_level == SOL_SOCKET &&
+		    c->cmsg_type == SCM_TIMESTAMPNS) {
+			memcpy(&t, CMSG_DATA(c), sizeof(t));
+			answer->way_ns = ns_of(&t) - datagram->sent_ns;
+		}
+	}
 }
 
-/* Answers each datagram with its number, and whether it was marked. */
+/* Answers each datagram with its number, whether it was marked, and how long its way was. */
 static void serve(const char *port)
 {
 	struct sockaddr_in here = address("0.0.0.0", port), from;
 	const int fd = udp_socket(), one = 1;
-	char data[SIZE], control[CMSG_SPACE(sizeof(int))];
+	char rest[SIZE - sizeof(struct datagram)];
+	char control[CMSG_SPACE(sizeof(int)) +
+		     CMSG_SPACE(sizeof(struct timespec))];
 
 	setsockopt(fd, IPPROTO_IP, IP_RECVTOS, &one, sizeof(one));
+	setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof(one));
 	if (bind(fd, (struct sockaddr *)&here, sizeof(here)))
 		fail("bind");
 	for (;;) {
-		struct iovec part = {data, sizeof(data)};
+		struct datagram datagram;
+		struct answer answer = {0};
+		struct iovec parts[] = {{&datagram, sizeof(datagram)},
+					{rest, sizeof(rest)}};
 		struct msghdr msg = {.msg_name = &from,
 				     .msg_namelen = sizeof(from),
-				     .msg_iov = &part,
-				     .msg_iovlen = 1,
+				     .msg_iov = parts,
+				     .msg_iovlen = 2,
 				     .msg_control = control,
 				     .msg_controllen = sizeof(control)};
-		struct answer answer;
 
-		if (recvmsg(fd, &msg, 0) < (ssize_t)sizeof(answer.number))
+		if (recvmsg(fd, &msg, 0) < (ssize_t)sizeof(datagram))
 			continue;
-		memcpy(&answer.number, data, sizeof(answer.number));
-		answer.marked = (tos_of(&msg) & CE) == CE;
+		answer.number = datagram.number;
+		read_control(&msg, &datagram, &answer);
 		(void)sendto(fd, &answer, sizeof(answer), 0,
 			     (struct sockaddr *)&from, sizeof(from));
 	}
@@ -197,6 +227,7 @@ static void acknowledge(struct connection *c, const struct answer *answer,
 		c->window += c->window < c->threshold ? 1 : 1 / c->window;
 	if (now >= since) {
 		c->acked++;
+		way_ms[took_len] = (double)answer->way_ns / 1e6;
 		took_ms[took_len++] = rtt / 1e6;
 	}
 	if (number >= REORDERED)
@@ -215,10 +246,13 @@ static void receive(struct connection *c, long long since)
 /* Returns whether the socket is full. */
 static bool fill_window(struct connection *c)
 {
+	struct datagram datagram;
 	char data[SIZE] = {0};
 
 	while ((double)c->in_flight < c->window) {
-		memcpy(data, &c->next, sizeof(c->next));
+		datagram.number = c->next;
+		datagram.sent_ns = clock_ns(CLOCK_REALTIME);
+		memcpy(data, &datagram, sizeof(datagram));
 		if (send(c->fd, data, sizeof(data), MSG_DONTWAIT) < 0 &&
 		    (errno == EAGAIN || errno == EWOULDBLOCK))
 			return true;
@@ -257,7 +291,9 @@ static void load(const char *ip, const char *port, double seconds, bool l4s)
 	if (l4s)
 		setsockopt(c.fd, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));
 	took_ms = malloc(most * sizeof(*took_ms));
-	if (!took_ms || connect(c.fd, (struct sockaddr *)&to, sizeof(to)))
+	way_ms = malloc(most * sizeof(*way_ms));
+	if (!took_ms || !way_ms ||
+	    connect(c.fd, (struct sockaddr *)&to, sizeof(to)))
 		fail("connect");
 	while (now < end && took_len < most) {
 		bool full = fill_window(&c);
@@ -277,10 +313,12 @@ static void load(const char *ip, const char *port, double seconds, bool l4s)
 	if (!took_len)
 		fail("no answer");
 	qsort(took_ms, took_len, sizeof(*took_ms), compare);
+	qsort(way_ms, took_len, sizeof(*way_ms), compare);
 	printf("{\"bits_per_sec\": %.0f, \"p50_ms\": %.3f, \"p99_ms\": %.3f, "
-	       "\"lost\": %ld}\n",
+	       "\"way_p50_ms\": %.3f, \"way_p99_ms\": %.3f, \"lost\": %ld}\n",
 	       (double)c.acked * (SIZE + 42) * 8 / seconds,
-	       took_ms[took_len / 2], took_ms[took_len * 99 / 100], c.lost);
+	       took_ms[took_len / 2], took_ms[took_len * 99 / 100],
+	       way_ms[took_len / 2], way_ms[took_len * 99 / 100], c.lost);
 }
 
 int main(int argc, char **argv)

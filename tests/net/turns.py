@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Limits a pod by natra and by others by turns, and prints medians as rows of a table."""
+import statistics
+
+from limiters import FqCodel, Natra, Upstream
+from script import option
+
+# With the burst that containerd gives upstream's plugin, 512 MB, nothing here reaches its limit.
+UPSTREAM_BURST_BITS = 1_000_000
+NATRA, PEER = "natra", "htb + fq_codel"
+OPTIONS = (option("--beside", default="", help="more limiters, by comma: policed, upstream"),
+           option("--rounds", type=int, default=1))
+
+
+def limiters(out, beside=""):
+    """Return {name: what makes that limiter for a pod}. natra holds packets, `policed` is natra
+    as well."""
+    held, policed = ((), ("--edt-pacing", "off")) if out else (
+            ("--ingress-mode", "pace"), ("--ingress-mode", "police"))
+    known = {
+            NATRA: lambda pod: Natra(pod, *held),
+            PEER: FqCodel,
+            "policed": lambda pod: Natra(pod, *policed),
+            "upstream": lambda pod: Upstream(pod, burst_bits=UPSTREAM_BURST_BITS)}
+    return {name: known[name] for name in (NATRA, PEER, *filter(None, beside.split(",")))}
+
+
+def way(out):
+    return "out of the pod" if out else "into the pod"
+
+
+def limited(r, limiter, cap, out):
+    return limiter(r.pod).attach(*((None, cap) if out else (cap, None)))
+
+
+def ends(r, out, lane=0):
+    return (r.pod, r.clients[lane]) if out else (r.clients[lane], r.pod)
+
+
+class Turns:
+    """Measures cells, each `rounds` times with each limiter."""
+
+    def __init__(self, rep, a):
+        self.rep, self.beside, self.rounds = rep, a.beside, a.rounds
+        # The median of several rounds needs no second try.
+        if a.rounds > 1:
+            rep.tries = 1
+        names = list(limiters(True, a.beside))
+        rep.shown(f"| p50 / p99 ms, Mbit/s | {' | '.join(names)} |", "")
+        rep.shown("|" + "---|" * (1 + len(names)), "")
+
+    def medians(self, r, what, cap, out, measure):
+        """Print a row, and return {limiter: (p50, p99, Mbit/s)}. measure(source, sink) returns
+        these of one turn."""
+        got = {name: [] for name in limiters(out, self.beside)}
+        for _ in range(self.rounds):
+            for name, limiter in limiters(out, self.beside).items():
+                lim = limited(r, limiter, cap, out)
+                try:
+                    got[name].append(measure(*ends(r, out)))
+                finally:
+                    r.stop(None)
+                    lim.detach()
+        ret = {name: [statistics.median(column) for column in zip(*rows)]
+               for name, rows in got.items()}
+        cells = [f"{p50:.1f} / {p99:.1f}, {rate:.2f}" for p50, p99, rate in ret.values()]
+        self.rep.shown(f"| {what}, {way(out)} | {' | '.join(cells)} |", "")
+        return ret
