@@ -208,7 +208,7 @@ struct natra_config {
 	__u64 active; /* counts changes; bit 0 is the index of the active ones */
 	struct natra_limits limits[2];
 	__u64 keys[NATRA_HASH_KEYS]; /* random, for this attachment */
-	__u64 owner;                 /* random; 0: the entry is free */
+	__u64 owner;                 /* see owner.h; 0: the entry is free */
 	/* The number of the slot's class, from 1 on; 0: it has none. */
 	__u64 class_number;
 	/* The owner of the slot whose place this one takes in the same group, see take_mark();

@@ -9,6 +9,7 @@
 #include "api/internal.h"
 #include "api/structs.h"
 #include "state/group_map.h"
+#include "state/owner.h"
 #include "state/pin_dir.h"
 #include "state/ring.h"
 #include "util/cleanup.h"
@@ -79,31 +80,52 @@ static int add_named(void *arg, const char *path)
 	return 0;
 }
 
+static bool is_slot_of(const struct named *named, uint64_t owner)
+{
+	for (int leg = 0; leg < LEG_MAX; leg++) {
+		if (named->owner[leg] == owner)
+			return true;
+	}
+	return false;
+}
+
+/* Returns the attachment that has the slot, or else one that had it before an edit gave it
+ * others, or NULL. */
+static const struct named *find_owner(const struct natra_events *events,
+				      uint64_t owner)
+{
+	const struct named *former = NULL;
+
+	for (size_t i = 0; i < events->len; i++) {
+		if (is_slot_of(&events->list[i], owner))
+			return &events->list[i];
+		if (!former && owner_is_of(owner, events->list[i].id))
+			former = &events->list[i];
+	}
+	return former;
+}
+
 static bool find_named(const struct natra_events *events,
 		       const struct natra_event_entry *entry,
 		       struct natra_event *event)
 {
-	for (size_t i = 0; i < events->len; i++) {
-		const struct named *named = &events->list[i];
+	const struct named *named = find_owner(events, entry->owner);
+	const enum leg leg = owner_leg(entry->owner);
 
-		for (int leg = 0; leg < LEG_MAX; leg++) {
-			if (named->owner[leg] != entry->owner)
-				continue;
-			event->direction = leg == LEG_EGRESS
-						   ? NATRA_DIRECTION_EGRESS
-						   : NATRA_DIRECTION_INGRESS;
-			event->backstop = leg == LEG_INGRESS && named->has_host;
-			memcpy(event->id, named->id, sizeof(event->id));
-			memcpy(event->label, named->label,
-			       sizeof(event->label));
-			if (entry->class_number <= NATRA_CLASSES_MAX)
-				memcpy(event->class_name,
-				       named->class_name[entry->class_number],
-				       sizeof(event->class_name));
-			return true;
-		}
-	}
-	return false;
+	if (!named)
+		return false;
+	event->direction = leg == LEG_EGRESS ? NATRA_DIRECTION_EGRESS
+					     : NATRA_DIRECTION_INGRESS;
+	event->backstop = leg == LEG_INGRESS && named->has_host;
+	memcpy(event->id, named->id, sizeof(event->id));
+	memcpy(event->label, named->label, sizeof(event->label));
+	/* An edit may have numbered the classes anew. */
+	if (entry->class_number <= NATRA_CLASSES_MAX &&
+	    is_slot_of(named, entry->owner))
+		memcpy(event->class_name,
+		       named->class_name[entry->class_number],
+		       sizeof(event->class_name));
+	return true;
 }
 
 static bool is_listed(const struct natra_events *events, size_t len,

@@ -202,9 +202,9 @@ int engine_enter(struct natra *n, struct pin_gen *gen, enum leg leg,
 	LIBBPF_LOG_SCOPE(n);
 	int r;
 
-	if (getrandom(&slot.owner, sizeof(slot.owner), 0) != sizeof(slot.owner))
-		return fail_errno(n, -errno, "random owner");
-	slot.owner |= 1; /* not 0 */
+	r = owner_make(n, gen->record.id, leg, &slot.owner);
+	if (r < 0)
+		return r;
 	slot.engine = engine_id(options);
 	r = pin_dir_lock_engine(n, slot.engine, true, &dir);
 	if (r < 0)

@@ -197,12 +197,37 @@ static void pod_that_is_gone_keeps_its_name(void **state)
 	pod_remove(&other);
 }
 
+/* Who edits a pod's annotations hides nothing by that: events of before are the pod's. */
+static void event_of_before_an_edit_has_the_name(void **state)
+{
+	struct natra_policy policy = policy_of(10, 20);
+	struct natra_event event = NATRA_INIT(event);
+	struct natra_events *events;
+	uint64_t owner;
+
+	(void)state;
+	assert_int_equal(attach_pod(&policy), 0);
+	owner = owner_of(ID);
+	policy.sli = NATRA_SLI_ON;
+	assert_int_equal(attach_pod(&policy), 0);
+	assert_int_not_equal(owner, owner_of(ID));
+	assert_int_equal(natra_events_open(n, &events), 0);
+	tell(owner);
+	is_next(events, ID);
+	/* One of another attachment, which nobody knows, is nobody's. */
+	tell(owner ^ 1ULL << 40);
+	assert_int_equal(natra_events_read(events, &event), 1);
+	assert_string_equal(event.id, "");
+	natra_events_close(events);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		POD_CASE(ring_that_stays_is_no_error),
 		POD_CASE(another_map_in_its_place),
 		POD_CASE(pod_that_is_gone_keeps_its_name),
+		POD_CASE(event_of_before_an_edit_has_the_name),
 	};
 
 	rig_enter();
