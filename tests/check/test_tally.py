@@ -69,6 +69,23 @@ class Tally(Logs):
                          (1, "1 passed, 2 failed, 0 skipped"))
         self.assertIn("  fail c: no result: the suite ended before it", lines)
 
+    def test_second_chance(self):
+        """The second result counts, and the summary says that there was one. Where a suite
+        ended early, nothing has one."""
+        self.suite("net", ["a", "b"], {"a": ("FAIL", ""), "b": ("FAIL", "")})
+        self.suite("vm-6.1", ["c"], {"c": ("FAIL", "")})
+        self.assertEqual(self.run_script("tally", "--failed", self.logs, "net", "vm-6.1"),
+                         (0, ["a b"]))
+        (self.logs / "testlog-again.json").write_text("".join(
+                json.dumps({"name": f"natra:net / {name}", "result": result}) + "\n"
+                for name, result in (("a", "OK"), ("b", "FAIL"))))
+        code, lines = self.tally("net")
+        self.assertEqual((code, lines[-1]), (1, "1 passed, 1 failed, 0 skipped"))
+        self.assertIn("  repeated a: the whole test, by itself", lines)
+        self.suite("cni", ["d"], {})
+        self.assertEqual(self.run_script("tally", "--failed", self.logs, "net", "cni"),
+                         (0, [""]))
+
     def test_suites_that_ran_as_one(self):
         """Each suite counts its own tests, also after the suites were killed."""
         self.suite("agent", ["a", "b"], {"a": ("OK", "again: x\n"), "b": ("OK", "")})
