@@ -9,6 +9,7 @@
 #include "attach/gso.h"
 #include "policy/classes.h"
 #include "policy/mode.h"
+#include "state/debts.h"
 #include "state/engine.h"
 #include "state/group_set.h"
 #include "state/journal.h"
@@ -75,20 +76,6 @@ struct changing {
 	int trie_fd; /* owned; -1: there are no classes or subnets */
 };
 
-/* Reads the limits of all slots of a leg. */
-static int read_limits(struct natra *n, const struct slot *slot, uint32_t slots,
-		       struct natra_limits *ret_limits)
-{
-	int r = 0;
-
-	for (uint32_t i = 0; i < slots && r == 0; i++) {
-		const struct slot of = slot_of_class(slot, i);
-
-		r = slot_get_limits(n, &of, &ret_limits[i]);
-	}
-	return r;
-}
-
 static int write_limits(struct natra *n, const struct slot *slot,
 			uint32_t slots, const struct natra_limits *limits)
 {
@@ -119,7 +106,8 @@ static int prepare_leg(struct changing *c, enum leg leg,
 			      record->id);
 	if (r < 0)
 		return r;
-	return read_limits(c->n, &change->slot, c->slots, change->before);
+	return slot_get_all_limits(c->n, &change->slot, c->slots,
+				   change->before);
 }
 
 static int refuse_classes(struct natra *n, const struct record *record)
@@ -229,6 +217,17 @@ static void undo_record(const struct changing *c, const struct record *before,
 		(void)journal_write(c->n, c->gen, JOURNAL_LIMITS);
 }
 
+static int change_leg(const struct changing *c,
+		      const struct limit_change *change)
+{
+	const struct debtors now = {change->slot, c->slots, change->before};
+	int r = c->slots > 1 ? debts_share(c->n, &now, change->after) : 0;
+
+	return r < 0 ? r
+		     : write_limits(c->n, &change->slot, c->slots,
+				    change->after);
+}
+
 /* Writes all limits and classes, or none. */
 static int write_changes(struct changing *c, const struct natra_policy *policy)
 {
@@ -238,8 +237,7 @@ static int write_changes(struct changing *c, const struct natra_policy *policy)
 
 	for (int i = 0; i < LEG_MAX && r == 0; i++) {
 		if (c->leg[i].slot.config_fd >= 0)
-			r = write_limits(c->n, &c->leg[i].slot, c->slots,
-					 c->leg[i].after);
+			r = change_leg(c, &c->leg[i]);
 	}
 	if (r == 0) {
 		r = write_classes(c);

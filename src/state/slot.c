@@ -21,8 +21,8 @@ void slot_close(struct slot *slot)
 	*slot = (struct slot)SLOT_INIT;
 }
 
-static int read_config(struct natra *n, const struct slot *slot,
-		       struct natra_config *ret)
+int slot_read_config(struct natra *n, const struct slot *slot,
+		     struct natra_config *ret)
 {
 	int r = bpf_map_lookup_elem(slot->config_fd, &slot->index, ret);
 
@@ -33,10 +33,23 @@ int slot_get_limits(struct natra *n, const struct slot *slot,
 		    struct natra_limits *ret_limits)
 {
 	struct natra_config config;
-	int r = read_config(n, slot, &config);
+	int r = slot_read_config(n, slot, &config);
 
 	if (r == 0)
 		*ret_limits = config.limits[config.active & 1];
+	return r;
+}
+
+int slot_get_all_limits(struct natra *n, const struct slot *slot,
+			uint32_t count, struct natra_limits *ret_limits)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < count && r == 0; i++) {
+		const struct slot of = slot_of_class(slot, i);
+
+		r = slot_get_limits(n, &of, &ret_limits[i]);
+	}
 	return r;
 }
 
@@ -89,93 +102,7 @@ void slot_unmap(struct slot_states *states)
 	*states = (struct slot_states){0};
 }
 
-/* A bucket of a state, and the time up to which its debt stays, by their offsets; the units of
- * what it owes there and in the state that takes over, see natra_bucket_convert. */
-struct debt {
-	size_t tat, kept;
-	uint64_t from_ns, to_ns;
-};
-
-/* Raises a bucket that programs use at the same time. */
-static void raise_bucket(__u64 *tat_ns, __u64 least_ns)
-{
-	__u64 have_ns = __atomic_load_n(tat_ns, __ATOMIC_RELAXED);
-
-	while (have_ns < least_ns &&
-	       !__atomic_compare_exchange_n(tat_ns, &have_ns, least_ns, false,
-					    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		;
-}
-
-static __u64 *word_of(const struct natra_state *state, size_t offset)
-{
-	return (__u64 *)((char *)state + offset);
-}
-
-static void carry_debt(const struct natra_state *from, struct natra_state *to,
-		       const struct debt *d, uint64_t least_ns)
-{
-	const __u64 kept_ns = *word_of(from, d->kept);
-	__u64 tat_ns = NATRA_READ_ONCE(*word_of(from, d->tat));
-
-	if (d->to_ns)
-		natra_bucket_convert(&tat_ns,
-				     least_ns > kept_ns ? least_ns : kept_ns,
-				     d->from_ns, d->to_ns);
-	raise_bucket(word_of(to, d->tat), tat_ns);
-	raise_bucket(word_of(to, d->kept),
-		     natra_debt_kept(kept_ns, tat_ns, d->from_ns, d->to_ns));
-}
-
-static void carry_debts(const struct natra_state *from,
-			const struct natra_limits *from_limits,
-			struct natra_state *to,
-			const struct natra_limits *to_limits)
-{
-#define DEBT(member, kept, unit, rate)                                         \
-	{                                                                      \
-		offsetof(struct natra_state, member),                          \
-			offsetof(struct natra_state, kept),                    \
-			from->unit ? from->unit                                \
-				   : natra_debt_unit(&from_limits->rate),      \
-			natra_debt_unit(&to_limits->rate),                     \
-	}
-	const struct debt debts[] = {
-		DEBT(fair.tat_ns, kept_ns, settled_ns, rate),
-		DEBT(fair.latest_ns, kept_ns, settled_ns, rate),
-		DEBT(forgiven_tat_ns, kept_ns, settled_ns, rate),
-		DEBT(mice_tat_ns, kept_ns, settled_ns, rate),
-		DEBT(tiny_tat_ns, kept_ns, settled_ns, rate),
-		DEBT(packets_tat_ns, packets_kept_ns, gates.packets_ns,
-		     packets),
-		DEBT(connections_tat_ns, connections_kept_ns,
-		     gates.connections_ns, connections),
-	};
-#undef DEBT
-	const uint64_t least_ns =
-		clock_ns(CLOCK_MONOTONIC) + to_limits->max_delay_ns;
-
-	for (size_t i = 0; i < sizeof(debts) / sizeof(*debts); i++)
-		carry_debt(from, to, &debts[i], least_ns);
-	raise_bucket(&to->link_tat_ns, from->link_tat_ns);
-	if (from_limits->member.group != to_limits->member.group)
-		return;
-	raise_bucket(&to->member.clock_ns, from->member.clock_ns);
-	raise_bucket(&to->member.floor_ns, from->member.floor_ns);
-}
-
-/* Returns all that passed, as programs count it for struct natra_over. */
-static uint64_t passed_bytes(const struct natra_state *state)
-{
-	const struct natra_counters sum = slot_sum(state);
-
-	return sum.count[NATRA_COUNT_MICE].bytes +
-	       sum.count[NATRA_COUNT_ADMITTED].bytes +
-	       sum.count[NATRA_COUNT_PACED].bytes +
-	       sum.count[NATRA_COUNT_MARKED].bytes;
-}
-
-static uint64_t free_bytes(const struct natra_state *state)
+uint64_t slot_free_bytes(const struct natra_state *state)
 {
 	return slot_sum(state).count[NATRA_COUNT_MICE].bytes;
 }
@@ -189,7 +116,7 @@ static int hear_from_now_on(struct natra *n, const struct slot *slot)
 
 	if (r == 0)
 		NATRA_WRITE_ONCE(states.list->over.uncharged,
-				 free_bytes(states.list));
+				 slot_free_bytes(states.list));
 	slot_unmap(&states);
 	return r;
 }
@@ -199,7 +126,7 @@ int slot_set_limits(struct natra *n, const struct slot *slot,
 {
 	const struct natra_limits *before;
 	struct natra_config config;
-	int r = read_config(n, slot, &config);
+	int r = slot_read_config(n, slot, &config);
 
 	if (r < 0)
 		return r;
@@ -217,61 +144,6 @@ int slot_set_limits(struct natra *n, const struct slot *slot,
 		r = write_config(slot, &config);
 	}
 	return r < 0 ? fail_errno(n, r, "write the limits") : 0;
-}
-
-/* Lets the new slot's first window have what the old one's last window had. What passed at a
- * higher limit counts as the same part of the new one. */
-static void carry_over(const struct natra_state *from,
-		       const struct natra_limits *from_limits,
-		       struct natra_state *to,
-		       const struct natra_limits *to_limits, uint64_t active)
-{
-	struct natra_over over = from->over;
-	uint64_t bytes = passed_bytes(from) - over.passed;
-
-	if (!over.time_ns || !from_limits->over.rate || !to_limits->over.rate)
-		return;
-	if (to_limits->over.rate < from_limits->over.rate) {
-		bytes = (uint64_t)((double)bytes /
-				   (double)from_limits->over.rate *
-				   (double)to_limits->over.rate);
-		if (over.debt > to_limits->over.debt)
-			over.debt = to_limits->over.debt;
-	}
-	over.passed = passed_bytes(to) - bytes;
-	over.uncharged = free_bytes(to);
-	/* Its groups have not heard of these yet. They never hear of what passed in no group or
-	 * in another one, nor again of what they were charged for. */
-	if (from_limits->pass == NATRA_PASS_FREE &&
-	    from_limits->member.group == to_limits->member.group)
-		over.uncharged -= free_bytes(from) - from->over.uncharged;
-	over.active = (uint16_t)active;
-	to->over = over;
-}
-
-int slot_carry_debts(struct natra *n, const struct slot *from,
-		     const struct slot *to)
-{
-	struct slot_states old = {0}, new = {0};
-	struct natra_limits from_limits, to_limits;
-	struct natra_config config;
-	int r = slot_get_limits(n, from, &from_limits);
-
-	if (r == 0)
-		r = read_config(n, to, &config);
-	if (r == 0)
-		r = slot_map(n, from, 1, &old);
-	if (r == 0)
-		r = slot_map(n, to, 1, &new);
-	if (r == 0) {
-		to_limits = config.limits[config.active & 1];
-		carry_debts(old.list, &from_limits, new.list, &to_limits);
-		carry_over(old.list, &from_limits, new.list, &to_limits,
-			   config.active);
-	}
-	slot_unmap(&old);
-	slot_unmap(&new);
-	return r;
 }
 
 static void add_durations(struct natra_durations *sum,
@@ -314,7 +186,7 @@ int slot_flows(struct natra *n, const struct slot *slot,
 {
 	cleanup_free struct natra_state *state = NULL;
 	struct natra_config config;
-	int r = read_config(n, slot, &config);
+	int r = slot_read_config(n, slot, &config);
 
 	if (r == 0)
 		r = slot_read_state(n, slot, &state);

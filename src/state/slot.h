@@ -39,6 +39,11 @@ int slot_set_limits(struct natra *n, const struct slot *slot,
 		    const struct natra_limits *limits);
 int slot_get_limits(struct natra *n, const struct slot *slot,
 		    struct natra_limits *ret_limits);
+/* Does so for a slot and those behind it. */
+int slot_get_all_limits(struct natra *n, const struct slot *slot,
+			uint32_t count, struct natra_limits *ret_limits);
+int slot_read_config(struct natra *n, const struct slot *slot,
+		     struct natra_config *ret);
 
 /* The states of slots that are side by side, mapped. */
 struct slot_states {
@@ -52,17 +57,15 @@ int slot_map(struct natra *n, const struct slot *slot, uint32_t count,
 	     struct slot_states *ret_states);
 void slot_unmap(struct slot_states *states);
 
-/* Lets the buckets of a slot owe at least what those of another one owe, which is what packets
- * under its limits have taken: an attachment that takes another's place forgives nothing. */
-int slot_carry_debts(struct natra *n, const struct slot *from,
-		     const struct slot *to);
-
 /* Copies the state. The caller frees *ret_state. */
 int slot_read_state(struct natra *n, const struct slot *slot,
 		    struct natra_state **ret_state);
 
 /* Sums the counters over the stripes of a state that was read, or is mapped. */
 struct natra_counters slot_sum(const struct natra_state *state);
+
+/* Returns the bytes of small flows that passed free. */
+uint64_t slot_free_bytes(const struct natra_state *state);
 
 /* Returns the present time as an entry of the table of flows has it. */
 uint32_t slot_flow_now(void);

@@ -5,7 +5,8 @@
 A pod sends GSO datagrams, each of which takes a fourth of a second at its limit, ten
 times as many as that, while its limit gets lower by 1 bit/s ten times a second, or while
 it is attached anew four times a second. It must not get more than without. Nor does a member
-of a group that is attached in a loop cost the group its rate.
+of a group that is attached in a loop cost the group its rate. Nor do classes whose sum is the limit
+let more pass because the rate goes from one to the other, or because one of them comes and goes.
 """
 import contextlib
 import os
@@ -45,6 +46,17 @@ class Sender:
         self.ends = threading.Event()
         self.thread = threading.Thread(target=self.run)
         self.thread.start()
+
+    def move_rate(self, lim, n):
+        """Give nearly all of the rate to a class that has just been slow, or was not there, or to
+        the rest, and send to that one."""
+        to_class = n % 3 == 1
+        rates = bits(CAP) // 10, bits(CAP) * 9 // 10
+        rest, of_class = rates if to_class else rates[::-1]
+        self.sock.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 4 if to_class else 0)
+        lim.attach(str(rest), str(rest), *([] if n % 3 == 2 else [
+            "--class", f"c=dscp=1,ingress-rate={of_class},egress-rate={of_class}"]))
+        time.sleep(0.25)
 
     def run(self):
         while not self.ends.wait(self.pause):
@@ -121,10 +133,13 @@ def main(rep, a):
         with udp_rig() as r:
             lim = Natra(r.pod, "--attach-mode", mode, "--fast-pass", "strict")
             lim.attach(CAP, CAP)
-            with Sender(r):
+            with Sender(r) as sender:
                 without = rate(r, a, lim, nothing)
                 rep.near(f"{mode}: times the cap, without changes", without, 1, OVER - 1)
-                for change in lower, attach_anew:
+                changes = [lower, attach_anew]
+                if mode == MODES[-1]:
+                    changes.append(sender.move_rate)
+                for change in changes:
                     rep.most(f"{mode}: the same, {change.__name__}",
                              rate(r, a, lim, change), OVER * max(1, without))
 

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The tests check that an edit of classes forgives nothing of what they owe. At 8 bit/s a packet
+ * takes 43 s, so what does not go at once does not go while a case runs. */
+#include "one_pod.h"
+
+#define RATE  8
+#define BURST 8000
+
+static const char *const peer[] = {"10.78.0.0/16"};
+static const char *const others[] = {"192.0.2.0/24"};
+
+static struct natra_class make(const char *name, const char *const *subnets)
+{
+	return (struct natra_class){
+		.sz = sizeof(struct natra_class),
+		.name = name,
+		.subnets = subnets,
+		.subnets_len = 1,
+		.ingress_rate_bits_per_sec = RATE,
+		.egress_rate_bits_per_sec = RATE,
+	};
+}
+
+static struct natra_class list[2];
+
+/* Returns how many of 40 packets pass in a class; NULL stands for the rest. */
+static uint64_t pass(const char *name)
+{
+	struct natra_stats before = NATRA_INIT(before), after = before;
+
+	for (int i = 0; i < 2; i++) {
+		struct natra_stats *stats = i ? &after : &before;
+
+		assert_int_equal(name ? natra_class_stats(n, ID, name, stats)
+				      : natra_stats(n, ID, stats),
+				 0);
+		if (!i)
+			pod_send(&pod, 40);
+	}
+	assert_int_equal(after.ingress.admitted.packets +
+				 after.ingress.dropped_rate.packets -
+				 before.ingress.admitted.packets -
+				 before.ingress.dropped_rate.packets,
+			 40);
+	return after.ingress.admitted.packets - before.ingress.admitted.packets;
+}
+
+/* Attaches with two classes, of which one has the peer and owes for what it sent. */
+static struct natra_policy owing(void)
+{
+	struct natra_policy policy = NATRA_INIT(policy);
+
+	policy.ingress_rate_bits_per_sec = RATE;
+	policy.egress_rate_bits_per_sec = RATE;
+	policy.ingress_burst_bits = BURST;
+	policy.fast_pass = NATRA_FAST_PASS_OFF;
+	list[0] = make("near", peer);
+	list[1] = make("far", others);
+	policy.classes = list;
+	policy.classes_len = 2;
+	assert_int_equal(attach_pod(&policy), 0);
+	assert_in_range(pass("near"), 1, 39);
+	assert_int_equal(pass("near"), 0);
+	return policy;
+}
+
+static void another_name_owes_as_much(void **state)
+{
+	struct natra_policy policy = owing();
+
+	(void)state;
+	list[0].name = "nearer";
+	assert_int_equal(attach_pod(&policy), 0);
+	assert_int_equal(pass("nearer"), 0);
+}
+
+static void another_order_swaps_no_debts(void **state)
+{
+	struct natra_policy policy = owing();
+
+	(void)state;
+	list[0] = make("far", others);
+	list[1] = make("near", peer);
+	assert_int_equal(attach_pod(&policy), 0);
+	assert_int_equal(pass("near"), 0);
+	/* The other one owes nothing, as before. */
+	list[0].subnets = peer;
+	list[1].subnets = others;
+	assert_int_equal(attach_pod(&policy), 0);
+	assert_in_range(pass("far"), 1, 39);
+}
+
+/* The peers of a class that goes are the rest's. */
+static void the_rest_owes_for_one_that_goes(void **state)
+{
+	struct natra_policy policy = owing();
+
+	(void)state;
+	list[0] = list[1];
+	policy.classes_len = 1;
+	assert_int_equal(attach_pod(&policy), 0);
+	assert_int_equal(pass(NULL), 0);
+}
+
+/* Rates go from one class to another without an attach. */
+static void one_that_gets_faster_owes_what_others_do(void **state)
+{
+	struct natra_policy policy = owing();
+	const uint32_t before = rig_query(n, ID).ingress_prog_id;
+
+	(void)state;
+	list[0].subnets = others;
+	list[1].subnets = peer;
+	list[0].ingress_rate_bits_per_sec--;
+	list[1].ingress_rate_bits_per_sec++;
+	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	assert_int_equal(pass("far"), 0);
+	assert_int_equal(rig_query(n, ID).ingress_prog_id, before);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		POD_CASE(another_name_owes_as_much),
+		POD_CASE(another_order_swaps_no_debts),
+		POD_CASE(the_rest_owes_for_one_that_goes),
+		POD_CASE(one_that_gets_faster_owes_what_others_do),
+	};
+
+	rig_enter();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
