@@ -421,11 +421,19 @@ natra_global int link_global(struct __sk_buff *skb,
 static __always_inline __u32 count_unlimited(const struct __sk_buff *skb,
 					     struct packet *packet)
 {
-	const __u32 most = NATRA_WIRE_TIMES * skb->len;
-
-	if (natra_unlikely(packet->bytes > most))
-		packet->bytes = most;
+	packet->bytes = natra_believed(packet->bytes, skb->len);
 	return (__u32)NATRA_FORGET(NATRA_COUNT_UNLIMITED, packet->hash);
+}
+
+/* Returns whether a packet that has so much more on the wire than its length was crafted. */
+static __always_inline bool is_crafted(struct __sk_buff *skb,
+				       struct natra_parsed_packet *parsed,
+				       const struct packet *packet)
+{
+	write_parsed(skb, parsed);
+	(void)parse_global(skb, parsed);
+	return natra_is_crafted(packet->bytes, skb->len,
+				parsed->tuple.protocol == NATRA_PROTO_TCP);
 }
 
 static __always_inline __u32 judge(struct __sk_buff *skb,
@@ -437,7 +445,7 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 	struct natra_parsed_packet parsed;
 	const __u64 active = NATRA_READ_ONCE(config->active);
 	const struct natra_limits *limits = limits_of(config, active);
-	__u32 enter, epoch, estimate, leave, outcome, units;
+	__u32 believed, enter, epoch, estimate, leave, outcome, units;
 	enum natra_heavy heavy;
 	bool control, mouse;
 
@@ -449,8 +457,10 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 					   packet->hash);
 	if (natra_unlikely(!limits->rate.mult) || is_exempt(skb))
 		return count_unlimited(skb, packet);
+	believed = natra_believed(packet->bytes, skb->len);
 	/* It counts as what the interface carries of it. */
-	if (natra_unlikely(natra_is_crafted(packet->bytes, skb->len))) {
+	if (natra_unlikely(believed < packet->bytes) &&
+	    is_crafted(skb, &parsed, packet)) {
 		packet->bytes = skb->len;
 		return (__u32)NATRA_FORGET(NATRA_COUNT_DROPPED_RATE,
 					   packet->hash);
@@ -462,7 +472,7 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 		return count_unlimited(skb, packet);
 
 	epoch = natra_epoch(packet->now_ns);
-	units = natra_units(packet->bytes);
+	units = natra_units(believed);
 	estimate = natra_sketch_add(state->sketch, NATRA_SKETCH_WIDTH - 1,
 				    packet->hash, units, epoch);
 	heavy = natra_is_heavy(state->heavy, packet->hash, estimate, units,

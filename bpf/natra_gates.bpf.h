@@ -144,7 +144,7 @@ natra_global int begins_global(struct __sk_buff *skb,
 	t = &parsed->tuple;
 	if (kind == NATRA_PARSED_CONTROL || parsed->later_piece)
 		return false;
-	if (natra_is_extension(t->protocol))
+	if (natra_is_followed(t->version, t->protocol))
 		return true;
 	if (t->protocol == NATRA_PROTO_TCP)
 		return t->fragment || is_syn(skb, parsed->l4_offset, parsed);

@@ -171,8 +171,7 @@ natra_inline bool natra_parse_ipv4(void *ctx, __u32 *offset,
 	return true;
 }
 
-/* Returns whether another header may stand behind one of this protocol. That of IPsec may be in
- * IPv4, too, where hosts know none of the others. */
+/* Returns whether another header may stand behind one of this protocol, in IPv6. */
 natra_inline bool natra_is_extension(__u8 next)
 {
 	const __u64 extensions =
@@ -183,7 +182,15 @@ natra_inline bool natra_is_extension(__u8 next)
 	return next < 64 && (extensions >> next & 1);
 }
 
-/* The same; past at most NATRA_MAX_IPV6_EXTENSIONS extension headers. */
+/* Returns whether one may in a packet of this version: hosts know that of IPsec in IPv4, too, and
+ * none of the others there. The version is 0 if it is not IP. */
+natra_inline bool natra_is_followed(__u8 version, __u8 protocol)
+{
+	return version == 6 ? natra_is_extension(protocol)
+			    : protocol == NATRA_PROTO_AH;
+}
+
+/* Does what natra_parse_ipv4 does; past at most NATRA_MAX_IPV6_EXTENSIONS extension headers. */
 natra_inline bool natra_parse_ipv6(void *ctx, __u32 *offset,
 				   struct natra_parsed_packet *p)
 {

@@ -161,7 +161,8 @@ natra_inline enum natra_inner natra_inner_l4(void *ctx, __u32 *offset,
 		*protocol = byte[6];
 		*offset += 40;
 	}
-	if (natra_is_tunnel(*protocol) || natra_is_extension(*protocol))
+	if (natra_is_tunnel(*protocol) ||
+	    natra_is_followed(type == NATRA_ETHERTYPE_IPV6 ? 6 : 4, *protocol))
 		return NATRA_INNER_HIDDEN;
 	if (*protocol == NATRA_PROTO_UDP &&
 	    NATRA_LOAD(ctx, *offset, p->raw, 4) == 0 &&

@@ -6,6 +6,8 @@
 #ifndef NATRA_WIRELEN_H
 #define NATRA_WIRELEN_H
 
+#include <stdbool.h>
+
 #include "natra_compiler.h"
 
 #define NATRA_VLAN_LEN 4
@@ -105,18 +107,29 @@ natra_inline __u32 natra_told_len(__u32 least, __u32 wire_len)
  * MSS of Linux (48) and timestamps that is 2.8 times, and 3.4 over IPv6. */
 #define NATRA_WIRE_TIMES 4
 
-/* A packet of so many bytes on the wire is believed anyway: a socket of UDP cuts what it sends
- * into up to 128 datagrams, which may have a byte each. */
-#define NATRA_WIRE_BELIEVED 65536U
+/* What is no TCP is believed so many bytes anyway: a socket of UDP cuts what it sends into up to
+ * 128 datagrams, which may have a byte each, and in a tunnel 190 bytes of headers. */
+#define NATRA_WIRE_BELIEVED 24576U
+
+/* Returns for how many bytes a packet counts where nobody pays for what somebody else has told of
+ * it: in the sketch, and if it is not limited. */
+natra_inline __u32 natra_believed(__u32 bytes, __u32 len)
+{
+	const __u32 most = NATRA_WIRE_TIMES * len;
+
+	return bytes > most ? most : bytes;
+}
 
 /*
  * Returns whether a packet with so many bytes on the wire was crafted, by a packet socket with a
  * false GSO size or header length. If it were charged, one such packet would stop its pod, its
- * group or the pod that it is for until up to 2 GB are paid.
+ * group or the pod that it is for until up to 2 GB are paid, and thousands of short ones would
+ * take what small flows have.
  */
-natra_inline int natra_is_crafted(__u32 bytes, __u32 len)
+natra_inline bool natra_is_crafted(__u32 bytes, __u32 len, bool is_tcp)
 {
-	return bytes > NATRA_WIRE_BELIEVED && bytes > NATRA_WIRE_TIMES * len;
+	return bytes > natra_believed(bytes, len) &&
+	       (is_tcp || bytes > NATRA_WIRE_BELIEVED);
 }
 
 #endif

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "natra_sketch.h"
 #include "progrun.h"
 #include "util/cleanup.h"
 
@@ -204,19 +205,19 @@ static void jumbo_header_is_of_the_segments_of_short_packets(void **state)
 /* After GRO the kernel takes what is behind IPv6's fixed header for payload. */
 static void extension_headers_are_in_every_segment(void **state)
 {
-	const uint32_t headers = 14 + 40 + 1352 + 20;
-	const struct th_context context = {.wire_len = headers + 100 + 54 * 9,
+	const uint32_t headers = 14 + 40 + 520 + 20;
+	const struct th_context context = {.wire_len = headers + 1200 + 54 * 9,
 					   .gso_segs = 10,
-					   .gso_size = 10};
+					   .gso_size = 120};
 	struct packet p;
 
 	(void)state;
 	packet_begin_ipv6(&p, &plain);
-	packet_extension(&p, 60, 1352);
+	packet_extension(&p, 60, 520);
 	packet_tcp(&p, 1000, 80, 20);
-	packet_payload(&p, 100);
+	packet_payload(&p, 1200);
 	packet_end(&p);
-	check_all(&p, &context, 10 * (headers + 10), 10 * (headers + 10));
+	check_all(&p, &context, 10 * (headers + 120), 10 * (headers + 120));
 }
 
 /* GSO looks for TCP behind the IP header, whatever that says of fragments. The last segment
@@ -224,8 +225,8 @@ static void extension_headers_are_in_every_segment(void **state)
 static void claim_to_be_a_fragment_hides_no_header(void **state)
 {
 	static const uint16_t claims[] = {PACKET_MORE_FRAGMENTS, 16};
-	const uint32_t wire = 10 * (14 + 20 + 60) + 91;
-	const struct th_context context = {.gso_segs = 10, .gso_size = 10};
+	const uint32_t wire = 10 * (14 + 20 + 60) + 361;
+	const struct th_context context = {.gso_segs = 10, .gso_size = 40};
 	struct packet p;
 
 	(void)state;
@@ -233,7 +234,7 @@ static void claim_to_be_a_fragment_hides_no_header(void **state)
 		packet_begin_ipv4(&p,
 				  &(struct packet_ip){.fragment = claims[i]});
 		packet_tcp(&p, 1000, 80, 60);
-		packet_payload(&p, 91);
+		packet_payload(&p, 361);
 		packet_end(&p);
 		check_all(&p, &context, wire, wire);
 	}
@@ -243,7 +244,7 @@ static void begin_extensions(struct packet *p)
 {
 	packet_begin_ipv6(p, &plain);
 	for (int i = 0; i < 5; i++)
-		packet_extension(p, 60, i < 4 ? 8 : 1200);
+		packet_extension(p, 60, i < 4 ? 8 : 600);
 	packet_tcp(p, 1000, 80, 20);
 }
 
@@ -431,8 +432,7 @@ static struct natra_state *read_uncounted(struct progrun *run, size_t *ret_len)
 	return s;
 }
 
-/* Drops the packet, whose segments would be over 64 KiB on the wire, as if it had never
- * come. */
+/* Drops the packet, whose segments have a byte each, as if it had never come. */
 static void check_crafted(const struct packet *p, enum stub_kind kind,
 			  uint32_t segs)
 {
@@ -456,10 +456,15 @@ static void check_crafted(const struct packet *p, enum stub_kind kind,
 /* A packet socket tells the kernel that segments have a byte each. */
 static void crafted_packets_are_dropped_and_charged_to_nobody(void **state)
 {
-	struct packet plain_tcp, extended;
+	struct packet plain_tcp, short_tcp, extended, datagrams;
 
 	(void)state;
 	packet_make_tcp4(&plain_tcp, 1000, 0, 2000);
+	packet_make_tcp4(&short_tcp, 1000, 0, 54 + 5);
+	packet_begin_ipv4(&datagrams, &plain);
+	packet_udp(&datagrams, 1000, 2000);
+	packet_payload(&datagrams, 1000);
+	packet_end(&datagrams);
 	packet_begin_ipv6(&extended, &plain);
 	packet_extension(&extended, 60, 8);
 	packet_tcp(&extended, 1000, 80, 20);
@@ -468,23 +473,32 @@ static void crafted_packets_are_dropped_and_charged_to_nobody(void **state)
 	for (size_t i = 0; i < TH_LEN(programs); i++) {
 		check_crafted(&plain_tcp, programs[i], 2000 - 54);
 		check_crafted(&plain_tcp, programs[i], 0);
+		check_crafted(&short_tcp, programs[i], 5);
+		check_crafted(&datagrams, programs[i], 1000);
 		check_crafted(&extended, programs[i], 1900);
 	}
 }
 
-/* A socket of UDP cuts what it sends into up to 128 datagrams, and TCP into segments of 36
- * bytes beside its timestamps. */
-static void small_segments_of_sockets_are_charged(void **state)
+/* Makes what a socket of UDP may have cut into 128 datagrams. */
+static struct packet make_datagrams(void)
 {
-	const uint32_t udp = 128 * (14 + 20 + 8 + 1);
-	const uint32_t tcp = 50 * (14 + 20 + 32 + 36);
 	struct packet p;
 
-	(void)state;
 	packet_begin_ipv4(&p, &plain);
 	packet_udp(&p, 1000, 2000);
 	packet_payload(&p, 128);
 	packet_end(&p);
+	return p;
+}
+
+/* TCP cuts what it sends into segments of at least 36 bytes beside its timestamps. */
+static void small_segments_of_sockets_are_charged(void **state)
+{
+	const uint32_t udp = 128 * (14 + 20 + 8 + 1);
+	const uint32_t tcp = 50 * (14 + 20 + 32 + 36);
+	struct packet p = make_datagrams();
+
+	(void)state;
 	check_all(&p,
 		  &(struct th_context){
 			  .wire_len = udp, .gso_segs = 128, .gso_size = 1},
@@ -497,6 +511,29 @@ static void small_segments_of_sockets_are_charged(void **state)
 		  &(struct th_context){
 			  .wire_len = tcp, .gso_segs = 50, .gso_size = 36},
 		  tcp, tcp);
+}
+
+/* A few thousand such packets would otherwise fill the sketch, and make others' flows heavy. */
+static void small_segments_weigh_up_to_four_times(void **state)
+{
+	const struct th_context context = {.gso_segs = 128, .gso_size = 1};
+	const struct natra_limits limits = th_limits();
+	const struct packet p = make_datagrams();
+	struct progrun run = th_load_kind(STUB_RX, &limits);
+	cleanup_free struct natra_state *s = NULL;
+	struct th_result result;
+	uint32_t most = 0;
+	size_t len;
+
+	(void)state;
+	th_send(&run, &p, &context, &result);
+	assert_int_equal(result.bytes, 128 * (42 + 1));
+	s = th_read_state(&run, &len);
+	for (uint32_t *cell = s->sketch; (char *)cell < (char *)s + len; cell++)
+		if ((*cell & NATRA_CELL_COUNT_MAX) > most)
+			most = *cell & NATRA_CELL_COUNT_MAX;
+	assert_int_equal(most, natra_units(4 * (42 + 128)));
+	th_close(&run);
 }
 
 static void unlimited_packets_count_up_to_four_times(void **state)
@@ -546,6 +583,7 @@ int main(void)
 		cmocka_unit_test(
 			crafted_packets_are_dropped_and_charged_to_nobody),
 		cmocka_unit_test(small_segments_of_sockets_are_charged),
+		cmocka_unit_test(small_segments_weigh_up_to_four_times),
 		cmocka_unit_test(unlimited_packets_count_up_to_four_times),
 	};
 

@@ -176,12 +176,16 @@ static void only_what_no_stack_makes_is_crafted(void **state)
 
 	(void)state;
 	/* The least MSS has 36 bytes beside the timestamps. */
-	assert_false(natra_is_crafted(cut(60000, 36, &segs), HEADERS + 60000));
-	assert_false(natra_is_crafted(600000, 600000));
-	assert_false(natra_is_crafted(NATRA_WIRE_BELIEVED, 1500));
-	assert_true(natra_is_crafted(NATRA_WIRE_BELIEVED + 1, 1500));
-	assert_true(natra_is_crafted(cut(60000, 1, &segs), HEADERS + 60000));
-	assert_true(natra_is_crafted(NATRA_BYTES_MAX, 600000));
+	assert_false(
+		natra_is_crafted(cut(60000, 36, &segs), HEADERS + 60000, true));
+	assert_false(natra_is_crafted(600000, 600000, true));
+	assert_false(natra_is_crafted(6000, 1500, true));
+	assert_true(natra_is_crafted(6001, 1500, true));
+	assert_false(natra_is_crafted(NATRA_WIRE_BELIEVED, 1500, false));
+	assert_true(natra_is_crafted(NATRA_WIRE_BELIEVED + 1, 1500, false));
+	assert_true(
+		natra_is_crafted(cut(60000, 1, &segs), HEADERS + 60000, false));
+	assert_true(natra_is_crafted(NATRA_BYTES_MAX, 600000, false));
 }
 
 int main(void)
