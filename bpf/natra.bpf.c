@@ -425,17 +425,6 @@ static __always_inline __u32 count_unlimited(const struct __sk_buff *skb,
 	return (__u32)NATRA_FORGET(NATRA_COUNT_UNLIMITED, packet->hash);
 }
 
-/* Returns whether a packet that has so much more on the wire than its length was crafted. */
-static __always_inline bool is_crafted(struct __sk_buff *skb,
-				       struct natra_parsed_packet *parsed,
-				       const struct packet *packet)
-{
-	write_parsed(skb, parsed);
-	(void)parse_global(skb, parsed);
-	return natra_is_crafted(packet->bytes, skb->len,
-				parsed->tuple.protocol == NATRA_PROTO_TCP);
-}
-
 static __always_inline __u32 judge(struct __sk_buff *skb,
 				   const struct natra_config *config,
 				   struct natra_state *state,

@@ -80,7 +80,8 @@ natra_global int group_charge_global(const struct natra_membership *of,
 		cost_ns, natra_cost_ns(&of->floor, packet->bytes, dither));
 	if (packet->charged)
 		return 0;
-	natra_group_charge(group, limits, packet->now_ns, delay_ns, turn_ns,
+	natra_group_charge(group, limits, packet->now_ns,
+			   natra_group_ahead(delay_ns, packet->mouse), turn_ns,
 			   cost_ns, packet->bytes);
 	return 0;
 }

@@ -66,6 +66,13 @@ natra_inline __u32 natra_group_shift(const struct natra_group_limits *limits,
 	return limits->fair_shift[!!delay_ns] & 63;
 }
 
+/* Returns by how much a packet that goes, whose longest delay is delay_ns, may be ahead of its turn
+ * for good: one that is marked pays for that in no other way. */
+natra_inline __u64 natra_group_ahead(__u64 delay_ns, bool is_mouse)
+{
+	return delay_ns || !is_mouse ? delay_ns : NATRA_GROUP_AHEAD_NS;
+}
+
 /* Returns the time beyond which a clock means nothing, see natra_fair_span. No packet
  * takes much longer than a unit. */
 natra_inline __u64 natra_group_stale(const struct natra_group *group,
@@ -74,7 +81,7 @@ natra_inline __u64 natra_group_stale(const struct natra_group *group,
 {
 	const __u64 unit_ns = 2ULL << natra_group_shift(limits, delay_ns);
 
-	return now_ns + (delay_ns ? delay_ns : NATRA_GROUP_AHEAD_NS) +
+	return now_ns + natra_group_ahead(delay_ns, true) +
 	       natra_fair_times_k(unit_ns, NATRA_READ_ONCE(group->fair.k_more));
 }
 
@@ -82,7 +89,7 @@ natra_inline __u64 natra_group_stale(const struct natra_group *group,
 natra_inline __u64 natra_group_floor_stale(const struct natra_membership *of,
 					   __u64 now_ns, __u64 delay_ns)
 {
-	return now_ns + (delay_ns ? delay_ns : NATRA_GROUP_AHEAD_NS) +
+	return now_ns + natra_group_ahead(delay_ns, true) +
 	       natra_cost_ns(&of->floor, NATRA_GROUP_BYTES_MAX, 0);
 }
 
@@ -186,19 +193,21 @@ natra_group_charge_member(const struct natra_group *group,
 			natra_group_floor_stale(of, now_ns, delay_ns));
 }
 
-/* Charges it to the group. delay_ns as for natra_group_turn. */
+/* Charges it to the group, ahead of which it may be by ahead_ns (natra_group_ahead). */
 natra_inline void natra_group_charge(struct natra_group *group,
 				     const struct natra_group_limits *limits,
-				     __u64 now_ns, __u64 delay_ns,
+				     __u64 now_ns, __u64 ahead_ns,
 				     __u64 turn_ns, __u64 cost_ns, __u32 bytes)
 {
 	const __u64 full_ns = natra_fair_before(now_ns, limits->rate.burst_ns);
 	const __u64 tat_ns = NATRA_READ_ONCE(group->fair.tat_ns);
 
-	/* A packet that is marked, or that of a mouse, goes before its turn, which is not
-	 * the latest then: see natra_fair_charge. */
-	if (turn_ns > now_ns + delay_ns)
-		turn_ns = now_ns + delay_ns;
+	/* A packet that is marked goes before its turn, which is not the latest then: see
+	 * natra_fair_charge. That of a mouse is, although it does not wait: if what it is
+	 * ahead were an overdraft, which it is for as long as there are others, K would
+	 * grow without end, and leave its member what others' clocks do not let them have. */
+	if (turn_ns > now_ns + ahead_ns)
+		turn_ns = now_ns + ahead_ns;
 
 	/* A bucket that is full is set by one CPU; all others add to it. */
 	if (tat_ns >= full_ns ||
@@ -250,7 +259,7 @@ natra_inline __u64 natra_group_from_scale(__u64 burst_ns, __u64 now_ns,
 natra_inline bool natra_group_refuses(__u64 now_ns, __u64 delay_ns,
 				      __u64 turn_ns)
 {
-	return turn_ns > now_ns + (delay_ns ? delay_ns : NATRA_GROUP_AHEAD_NS);
+	return turn_ns > now_ns + natra_group_ahead(delay_ns, true);
 }
 
 #endif

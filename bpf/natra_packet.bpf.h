@@ -384,4 +384,15 @@ static __always_inline bool read_packet(struct __sk_buff *skb, bool tx,
 	return NATRA_FORGET(control, hash);
 }
 
+/* Returns whether a packet that has so much more on the wire than its length was crafted. */
+static __always_inline bool is_crafted(struct __sk_buff *skb,
+				       struct natra_parsed_packet *parsed,
+				       const struct packet *packet)
+{
+	write_parsed(skb, parsed);
+	(void)parse_global(skb, parsed);
+	return natra_is_crafted(packet->bytes, skb->len,
+				parsed->tuple.protocol == NATRA_PROTO_TCP);
+}
+
 #endif

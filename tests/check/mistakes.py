@@ -333,7 +333,7 @@ BPF = (
     Mistake("stale-clock-of-a-member-stays", "bpf", "natra_group_advance",
             "ns > stale_ns)", "ns > stale_ns + (1ULL << 62))", "unit-groups"),
     Mistake("turn-to-come-is-the-latest-of-a-group", "bpf", "natra_group_charge",
-            "if (turn_ns > now_ns + delay_ns)", "if (!turn_ns)", "unit-groups"),
+            "if (turn_ns > now_ns + ahead_ns)", "if (!turn_ns)", "unit-groups"),
     Mistake("drops-are-charged-to-the-group", "bpf", "judge",
             "if (natra_fixed.has_groups && !is_dropped(outcome))",
             "if (natra_fixed.has_groups)", "bpf-groups"),
