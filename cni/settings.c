@@ -53,13 +53,24 @@ static const char *read_on_error(struct settings *s, const cJSON *value)
 	return NULL;
 }
 
-static const char *read_replace_bandwidth(struct settings *s,
-					  const cJSON *value)
+static const char *read_bool(const cJSON *value, bool *ret)
 {
 	if (!cJSON_IsBool(value))
 		return "is not true or false";
-	s->replace_bandwidth = cJSON_IsTrue(value);
+	*ret = cJSON_IsTrue(value);
 	return NULL;
+}
+
+static const char *read_replace_bandwidth(struct settings *s,
+					  const cJSON *value)
+{
+	return read_bool(value, &s->replace_bandwidth);
+}
+
+static const char *read_require_namespaces(struct settings *s,
+					   const cJSON *value)
+{
+	return read_bool(value, &s->require_namespaces);
 }
 
 /* The library judges the names, see check_allowed. */
@@ -214,6 +225,9 @@ int settings_read_namespace(struct settings *s, const struct asker *asker,
 	if (asker->namespaces_wrong)
 		return failure_set(failure, CNI_BAD_CONFIG, "%s: %s",
 				   NAMESPACES_FILE, asker->namespaces_wrong);
+	if (s->require_namespaces && !asker->namespaces)
+		return failure_set(failure, CNI_BAD_CONFIG, "%s: is not there",
+				   NAMESPACES_FILE);
 	if (namespaces_find(asker->namespaces, asker->pod, &s->rule, &error) <
 	    0)
 		return failure_set(failure, CNI_BAD_CONFIG, "%s: %s",

@@ -41,6 +41,7 @@ struct settings {
 	enum precedence precedence;
 	bool continue_on_error;
 	bool replace_bandwidth;
+	bool require_namespaces; /* the pod cannot do without the asker's file */
 	/* The list is owned, and its texts belong to the configuration. */
 	const char **allowed;
 	size_t allowed_len;

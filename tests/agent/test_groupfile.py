@@ -42,6 +42,19 @@ class GroupFile(Case):
         self.write()
         self.wait_call(agent, "group_remove name=a")
 
+    def test_nothing_to_read(self):
+        """A node without groups is not ready before the file was read once; what is wrong later is
+        counted."""
+        agent = self.agent()
+        wait_until(lambda: "[-] groups: " in agent.get("/readyz")[1], agent.log)
+        self.assertEqual(agent.get("/readyz")[0], 503)
+        self.write("a")
+        agent.wait_ready()
+        self.assertIn("natra_failed_groups 0\n", agent.get("/metrics")[1])
+        self.path.write_text("{")
+        wait_until(lambda: "natra_failed_groups 1\n" in agent.get("/metrics")[1], agent.log)
+        self.assertEqual(agent.get("/readyz")[0], 200)
+
     def test_more_groups_than_fit(self):
         """All pods' edits would wait while each of them is tried."""
         self.write("a")

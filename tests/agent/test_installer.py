@@ -64,6 +64,18 @@ class Case(unittest.TestCase):
 
 
 class Install(Case):
+    def test_namespaces(self):
+        """No list calls natra before the plugin has the namespaces' maximums, which ADD needs then."""
+        file = self.node.root / "namespaces.json"
+        (self.node.root / "var/lib").mkdir(parents=True)
+        agent = self.agent("--namespaces", str(file))
+        agent.wait("natra limits no other pods before it was read once")
+        time.sleep(0.3)
+        self.assertEqual(self.node.names(), ["10-flannel.conflist"])
+        file.write_text("{}")
+        agent.wait_ready()
+        self.assertIs(self.node.chain()[1][-1]["requireNamespaces"], True)
+
     def test_list(self):
         agent = self.agent()
         agent.wait_ready()

@@ -69,17 +69,64 @@ class Namespaces(Case):
         self.write({"max": {"ingressRate": "5M"}})
         self.until("a", (5000000, 0))
 
+    def until_old(self, is_old):
+        wait_until(lambda: f"natra_unreadable_namespaces {is_old}\n" in self.agent.get("/metrics")[1],
+                   self.agent.log)
+
     def test_copy_that_cannot_be_written(self):
-        """It is told once as long as it lasts."""
+        """Running pods have what was read; those that start would have none, so the agent is not
+        ready, which is told once as long as it lasts."""
         self.copy.parent.write_text("")
-        self.follow({})
-        for rate in ("1M", "2M"):
+        self.pod("a", {IN: "900M"}, bandwidth={"ingressRate": 900000000})
+        self.follow({"max": {"ingressRate": "1M"}})
+        self.until("a", (1000000, 0))
+        for rate in ("2M", "3M"):
             self.write({"max": {"ingressRate": rate}})
-            time.sleep(0.2)
-        self.assertEqual(self.agent.count("the namespaces keep what they have"), 1)
+            self.until("a", (int(rate[0]) * 1000000, 0))
+        self.assertEqual(self.agent.count("pods that start have no maximum"), 1)
+        self.assertIn("[-] namespaces: /var/lib/natra/namespaces.json: Not a directory",
+                      self.agent.wait_ready(False))
+        self.until_old(1)
         self.copy.parent.unlink()
-        self.write({"max": {"ingressRate": "3M"}})
-        wait_until(lambda: self.copy.exists() and "3M" in self.copy.read_text(), self.agent.log)
+        self.write({"max": {"ingressRate": "4M"}})
+        self.agent.wait_ready()
+        self.assertIn("4M", self.copy.read_text())
+        self.until_old(0)
+        # An older copy is told, and holds.
+        self.write('{"shop": ')
+        self.until_old(1)
+        self.agent.wait("is not JSON at byte 9 of 9: the namespaces keep what they have")
+        self.assertEqual(self.agent.get("/readyz")[0], 200)
+
+    def test_nothing_to_read(self):
+        """A node without a copy, such as a new one, has no maximum before the file was read once:
+        no pod is limited until then, and the agent is not ready."""
+        self.pod("a", {IN: "900M"}, bandwidth={"ingressRate": 900000000})
+        self.node.attached("net/b/eth0", 1000000, 0)
+        self.pod("b", {IN: "900M"})
+        self.start("--namespaces", str(self.file), wait=False)
+        for text, why in ((None, "No such file"), ('{"shop": {"max": {"ingressRate": "2M"', "JSON"),
+                          ("", "is not JSON"), ({"max": {}, "new": 1}, "new: 1 is no key")):
+            if text is not None:
+                self.write(text)
+            wait_until(lambda why=why: why in self.agent.get("/readyz")[1], self.agent.log)
+            status, body = self.agent.get("/readyz")
+            self.assertEqual((status, body.count("[-] namespaces: ")), (503, 1), body)
+        self.until_old(1)
+        self.assertEqual((self.node.limits("a"), self.node.limits("b")), (None, (1000000, 0)))
+        self.write({"max": {"ingressRate": "2M"}})
+        self.until("a", (2000000, 0))
+        self.until("b", (2000000, 0))
+        self.agent.wait_ready()
+        self.until_old(0)
+        # The copy stands in for the file when the agent is started again.
+        self.write("")
+        self.agent.stop()
+        self.pod("c", {IN: "900M"}, bandwidth={"ingressRate": 900000000})
+        self.start("--namespaces", str(self.file))
+        self.until("c", (2000000, 0))
+        self.agent.wait_ready()
+        self.until_old(1)
 
     def test_maximum_that_cannot_be_written(self):
         """The maximum is told when it holds, not before."""

@@ -79,6 +79,37 @@ static void the_most_specific_rule_counts(void **state)
 	}
 }
 
+/* Such a node has lost its maximums. */
+static void a_file_that_is_required_is_missed(void **state)
+{
+	const struct {
+		const char *keys;
+		int code;
+	} rows[] = {
+		{CONF("\"requireNamespaces\":true"), CNI_BAD_CONFIG},
+		{CONF("\"requireNamespaces\":true,\"onError\":\"continue\""),
+		 0},
+		{CONF("\"requireNamespaces\":false"), 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct asker asker = {.pod = "shop/a"};
+		struct conf conf = conf_of(rows[i].keys);
+		struct settings settings;
+		struct failure failure = {0};
+
+		assert_int_equal(wanted_read(&settings, conf.json, &asker, n,
+					     &quiet, &failure),
+				 rows[i].code);
+		if (rows[i].code)
+			assert_string_equal(failure.msg,
+					    NAMESPACES_FILE ": is not there");
+		settings_free(&settings);
+		conf_free(&conf);
+	}
+}
+
 /* Each value is one by which a pod tried to get past its maximum. */
 static void a_maximum_holds_whatever_annotations_say(void **state)
 {
@@ -293,6 +324,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(the_most_specific_rule_counts,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_file_that_is_required_is_missed, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			a_maximum_holds_whatever_annotations_say, setup,
 			teardown),

@@ -423,13 +423,10 @@ void edits_job_run(const struct jobs *jobs, const struct edit *first,
 		.first = first,
 		.root_fd = open(jobs->root ? jobs->root : "/",
 				O_PATH | O_DIRECTORY | O_CLOEXEC),
+		.source = {jobs->conf, jobs->namespaces},
 		.report = report,
 	};
-	cleanup_json cJSON *namespaces = NULL;
-	int r = edits.root_fd < 0
-			? -errno
-			: jobs_read_source(jobs, edits.root_fd, &edits.source,
-					   &namespaces);
+	int r = edits.root_fd < 0 ? -errno : 0;
 	const struct edit *tried = first;
 
 	if (r == 0)

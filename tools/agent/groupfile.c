@@ -71,7 +71,15 @@ static void say(struct groupfile *g, const struct groupfile_report *report,
 	char error[sizeof(g->said)];
 
 	describe(report, end, error, sizeof(error));
-	if (error[0] && strcmp(g->said, error) != 0)
+	g->was_read |= end == WORK_DONE && report->is_read;
+	if (g->was_read)
+		health_ready(g->health, PART_GROUPS);
+	else
+		health_fail(g->health, PART_GROUPS, NATRA_LOG_ERROR, "%s: %s",
+			    g->path, error);
+	if (end == WORK_DONE)
+		g->health->failed_groups = report->failed;
+	if (g->was_read && error[0] && strcmp(g->said, error) != 0)
 		log_write(g->jobs->log, NATRA_LOG_ERROR, "%s: %s", g->path,
 			  error);
 	memcpy(g->said, error, sizeof(g->said));
@@ -133,6 +141,7 @@ int groupfile_open(struct groupfile *g, struct workers *workers)
 		.sets_limits = true,
 	};
 	r = work_open(&g->work, workers);
+	health_expect(g->health, PART_GROUPS);
 	if (r == 0)
 		r = timer_open(&g->next, workers->loop, look, g);
 	if (r == 0)

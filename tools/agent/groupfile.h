@@ -13,6 +13,7 @@
 
 #include "backoff.h"
 #include "dirwatch.h"
+#include "health.h"
 #include "jobs.h"
 #include "work.h"
 
@@ -37,6 +38,7 @@ struct groupfile {
 	/* These are set by the caller. */
 	const struct jobs *jobs;
 	const char *path;
+	struct health *health;
 	void (*made)(void *arg); /* there are new groups */
 	void *arg;
 
@@ -46,6 +48,7 @@ struct groupfile {
 	struct backoff backoff;
 	bool is_asked;     /* the directory has changed since the last look */
 	uint64_t asked_ms; /* when it did so first */
+	bool was_read;     /* the file, since the agent began */
 	char said[640];    /* the error that was logged last */
 	struct group_names names; /* those of the last report */
 };

@@ -14,7 +14,9 @@ enum part {
 	PART_INSTALL,  /* the plugin is installed and a list calls it */
 	PART_PROGRAMS, /* the BPF programs are loaded */
 	PART_PODS,     /* pods that ran before have been looked at */
-	PART_API,      /* the API server is watched */
+	PART_NAMESPACES, /* the file of namespaces was read once, and the plugin reads it */
+	PART_GROUPS, /* the file of groups was read once */
+	PART_API,    /* the API server is watched */
 	PART_MAX
 };
 
@@ -39,6 +41,9 @@ struct health {
 	size_t unreadable_results;
 	size_t unnamed_interfaces; /* see jobs.h; of the last look, too */
 	bool has_results;          /* the last look was at the cache, too */
+	/* What is in force is older than the file, which cannot be read or copied. */
+	bool old_namespaces;
+	size_t failed_groups; /* of the file, or 1 for the file itself */
 };
 
 void health_init(struct health *health, struct log *log);

@@ -24,7 +24,9 @@ struct jobs {
 	/* A bpffs in which pods had their limits before; NULL: there is none. */
 	const char *bpffs_before;
 	const cJSON *conf; /* the keys of natra's configuration */
-	bool adopt;        /* limit pods that run without limits */
+	const cJSON *
+		namespaces; /* what is in force, see namespacefile.h; NULL: there is none */
+	bool adopt;   /* limit pods that run without limits */
 	bool replace; /* ... and remove what upstream's plugin left there */
 	enum edits_rule edits;
 	struct log *log;
@@ -55,11 +57,6 @@ struct pods_report {
  * attachments run the programs of this build. Each change has a line in the
  * log. */
 void pods_job_run(const struct jobs *jobs, struct pods_report *report);
-
-/* Reads what the node says of all pods: the configuration, and the copy of namespaces.h, which
- * the caller frees. Returns 0 or -errno. */
-int jobs_read_source(const struct jobs *jobs, int root_fd,
-		     struct wish_source *ret, cJSON **ret_namespaces);
 
 /* Opens a handle that keeps programs and logs to jobs->log. */
 int jobs_open(const struct jobs *jobs, struct natra **ret_n);

@@ -206,6 +206,8 @@ static void completed(void *arg)
 	agent->element = cJSON_Parse(agent->installer.element);
 	conf = agent->element ? agent->element : agent->options.conf;
 	pluginlog_change(&agent->pluginlog, conf);
+	/* No list makes the plugin need it any more. */
+	namespacefile_forget(&agent->namespaces);
 	if (agent->options.no_pods)
 		return;
 	k->jobs.conf = conf;
@@ -232,7 +234,9 @@ static int keep_installed(struct agent *agent)
 	struct installer *in = &agent->installer;
 	int r;
 
-	if (agent->options.no_install)
+	/* A pod that starts before may have any rate. */
+	if (agent->options.no_install || in->work.workers ||
+	    !namespacefile_is_copied(&agent->namespaces))
 		return 0;
 	in->log = &agent->log;
 	in->health = &agent->health;
@@ -265,7 +269,9 @@ static int keep_pods(struct agent *agent)
 		.root = o->install.root,
 		.bpffs = o->bpffs,
 		.conf = o->conf,
-		.adopt = !o->no_adopt,
+		.namespaces = agent->namespaces.rules,
+		.adopt = !o->no_adopt &&
+			 namespacefile_is_read(&agent->namespaces),
 		.replace = o->replace_bandwidth,
 		.edits = o->edits,
 		.log = &agent->log,
@@ -296,19 +302,33 @@ static int follow_groups(struct agent *agent)
 		return 0;
 	g->jobs = &agent->keeper.jobs;
 	g->path = o->groups;
+	g->health = &agent->health;
 	g->made = groups_made;
 	g->arg = agent;
 	r = groupfile_open(g, &agent->workers);
 	return r < 0 ? start_failure(agent, r, "follow", o->groups) : 0;
 }
 
-/* Pods get other defaults and maximums, also those that had no limits. */
+/* The list that the installer finds may have another configuration. */
+static void begin_edits(struct agent *agent)
+{
+	if (agent->options.no_install &&
+	    namespacefile_is_read(&agent->namespaces))
+		live_begin(agent->live);
+}
+
+/* Pods get other defaults and maximums, also those that had no limits; natra may be installed
+ * now, and the first ones let running pods be limited. */
 static void namespaces_changed(void *arg)
 {
 	struct agent *agent = arg;
 
+	(void)keep_installed(agent);
 	if (agent->options.no_pods)
 		return;
+	agent->keeper.jobs.namespaces = agent->namespaces.rules;
+	agent->keeper.jobs.adopt = !agent->options.no_adopt;
+	begin_edits(agent);
 	live_again(agent->live);
 	keeper_ask(&agent->keeper);
 }
@@ -325,8 +345,11 @@ static int follow_namespaces(struct agent *agent)
 	ns->path = o->namespaces;
 	ns->root = o->install.root;
 	ns->log = &agent->log;
+	ns->health = &agent->health;
 	ns->changed = namespaces_changed;
 	ns->arg = agent;
+	if (o->no_install)
+		namespacefile_forget(ns);
 	r = namespacefile_open(ns, &agent->loop);
 	return r < 0 ? start_failure(agent, r, "follow", o->namespaces) : 0;
 }
@@ -358,9 +381,7 @@ static int follow_edits(struct agent *agent)
 	log_write(&agent->log, NATRA_LOG_INFO, "follows pods by %s",
 		  o->live.kubelet_socket[0] ? o->live.kubelet_socket
 					    : o->live.url);
-	/* The list that the installer finds may have another configuration. */
-	if (o->no_install)
-		live_begin(agent->live);
+	begin_edits(agent);
 	return 0;
 }
 

@@ -15,13 +15,18 @@
 /* A mount over the directory is no event, and the copy may have gone. */
 #define RECHECK_MS 60000
 
-static void say(struct namespacefile *ns, const char *error)
+/* Logs an error once as long as it lasts. */
+static void say(struct namespacefile *ns, const char *path, const char *error,
+		const char *so)
 {
-	if (error[0] && strcmp(ns->said, error) != 0)
-		log_write(ns->log, NATRA_LOG_ERROR,
-			  "%s: %s: the namespaces keep what they have",
-			  ns->path ? ns->path : NAMESPACES_FILE, error);
-	(void)snprintf(ns->said, sizeof(ns->said), "%s", error);
+	char text[sizeof(ns->said)] = "";
+
+	if (error[0])
+		(void)snprintf(text, sizeof(text), "%s: %s: %s", path, error,
+			       so);
+	if (error[0] && strcmp(ns->said, text) != 0)
+		log_write(ns->log, NATRA_LOG_ERROR, "%s", text);
+	memcpy(ns->said, text, sizeof(text));
 }
 
 static int open_root(const struct namespacefile *ns)
@@ -43,39 +48,101 @@ static char *read_copy(int root)
 	return text;
 }
 
-/* Returns whether the copy has changed. */
-static bool store(struct namespacefile *ns, const char *text)
+/* Puts what was parsed of a text in force. Takes both over, and returns whether they are new. */
+static bool take(struct namespacefile *ns, char *text, cJSON *rules)
 {
-	cleanup_close int root = open_root(ns);
-	cleanup_text char *has = read_copy(root);
-	const bool is_same =
-		text && has ? strcmp(text, has) == 0 : !text && !has;
-	int r = is_same ? 0 : namespaces_store(root, text);
+	const bool is_new = !ns->text || strcmp(ns->text, text) != 0;
 
-	say(ns, r < 0 ? strerror(-r) : "");
-	return r == 0 && !is_same;
+	cJSON_Delete(ns->rules);
+	free(ns->text);
+	ns->rules = rules;
+	ns->text = text;
+	return is_new;
 }
 
-static bool copy(struct namespacefile *ns)
+/* Reads the file. Returns whether it has other rules than those in force; *error is "" if nothing is
+ * wrong. */
+static bool read_file(struct namespacefile *ns, struct namespaces_error *error)
 {
-	cleanup_text char *text = NULL;
+	char *text = NULL;
 	/* Opening a FIFO would wait for its other end. */
 	cleanup_close int fd =
 		open(ns->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	int r = fd < 0 ? -errno : dir_read_fd(fd, &text);
-	struct namespaces_error error;
-	cJSON *file = NULL;
+	cJSON *rules = NULL;
 
-	if (r < 0) {
-		say(ns, strerror(-r));
-		return false;
-	}
-	if (namespaces_parse(text, &file, &error) < 0) {
-		say(ns, error.text);
-		return false;
-	}
-	cJSON_Delete(file);
-	return store(ns, text);
+	error->text[0] = '\0';
+	if (r < 0)
+		(void)snprintf(error->text, sizeof(error->text), "%s",
+			       strerror(-r));
+	else if (namespaces_parse(text, &rules, error) == 0)
+		return take(ns, text, rules);
+	free(text);
+	return false;
+}
+
+/* Takes the copy of an earlier agent for the file. */
+static bool read_earlier(struct namespacefile *ns, int root)
+{
+	char *text = read_copy(root);
+	struct namespaces_error error;
+	cJSON *rules = NULL;
+
+	if (text && namespaces_parse(text, &rules, &error) == 0)
+		return take(ns, text, rules);
+	free(text);
+	return false;
+}
+
+/* Makes the copy of what is in force, if there is another one. Returns 0 or -errno. */
+static int store(struct namespacefile *ns, int root)
+{
+	cleanup_text char *has = read_copy(root);
+	int r = has && strcmp(ns->text, has) == 0
+			? 0
+			: namespaces_store(root, ns->text);
+
+	/* An older copy is better than none. */
+	ns->has_copy = r == 0 || has;
+	return r;
+}
+
+static void report(struct namespacefile *ns, const char *wrong, int stored)
+{
+	ns->health->old_namespaces = wrong[0] || stored < 0;
+	if (ns->rules && ns->has_copy)
+		health_ready(ns->health, PART_NAMESPACES);
+	if (!ns->rules)
+		health_fail(ns->health, PART_NAMESPACES, NATRA_LOG_ERROR,
+			    "%s: %s: natra limits no other pods before it was"
+			    " read once",
+			    ns->path, wrong);
+	else if (!ns->has_copy)
+		health_fail(ns->health, PART_NAMESPACES, NATRA_LOG_ERROR,
+			    "%s: %s: pods that start have no maximum",
+			    NAMESPACES_FILE, strerror(-stored));
+	else if (wrong[0])
+		say(ns, ns->path, wrong, "the namespaces keep what they have");
+	else
+		say(ns, NAMESPACES_FILE, stored < 0 ? strerror(-stored) : "",
+		    "pods that start have what it had");
+}
+
+/* Returns whether pods have something else now. */
+static bool read_all(struct namespacefile *ns)
+{
+	cleanup_close int root = open_root(ns);
+	struct namespaces_error error;
+	const bool had_copy = ns->has_copy;
+	bool is_new = read_file(ns, &error);
+	int r = 0;
+
+	if (!ns->rules)
+		is_new = read_earlier(ns, root);
+	if (ns->rules)
+		r = store(ns, root);
+	report(ns, error.text, r);
+	return is_new || (ns->has_copy && !had_copy);
 }
 
 static void look(void *arg)
@@ -83,7 +150,7 @@ static void look(void *arg)
 	struct namespacefile *ns = arg;
 
 	dirwatch_add_file(&ns->watch, ns->path);
-	if (copy(ns)) {
+	if (read_all(ns)) {
 		log_write(ns->log, NATRA_LOG_INFO,
 			  "limits follow the namespaces in %s", ns->path);
 		ns->changed(ns->arg);
@@ -102,10 +169,9 @@ int namespacefile_open(struct namespacefile *ns, struct loop *loop)
 {
 	int r;
 
-	if (!ns->path) {
-		(void)store(ns, NULL);
+	if (!ns->path)
 		return 0;
-	}
+	health_expect(ns->health, PART_NAMESPACES);
 	ns->next.source.fd = -1;
 	ns->watch.changed = ns->watch.removed = noticed;
 	ns->watch.arg = ns;
@@ -119,7 +185,7 @@ int namespacefile_open(struct namespacefile *ns, struct loop *loop)
 	if (r < 0)
 		return r;
 	dirwatch_add_file(&ns->watch, ns->path);
-	(void)copy(ns);
+	(void)read_all(ns);
 	timer_set(&ns->next, RECHECK_MS);
 	return 0;
 }
@@ -130,5 +196,31 @@ void namespacefile_close(struct namespacefile *ns)
 		return;
 	dirwatch_close(&ns->watch);
 	timer_close(&ns->next, ns->loop);
+	cJSON_Delete(ns->rules);
+	free(ns->text);
+	ns->rules = NULL;
+	ns->text = NULL;
 	ns->loop = NULL;
+}
+
+bool namespacefile_is_read(const struct namespacefile *ns)
+{
+	return !ns->path || ns->rules;
+}
+
+bool namespacefile_is_copied(const struct namespacefile *ns)
+{
+	return !ns->path || (ns->rules && ns->has_copy);
+}
+
+void namespacefile_forget(struct namespacefile *ns)
+{
+	cleanup_close int root = open_root(ns);
+	int r;
+
+	if (ns->path)
+		return;
+	r = namespaces_store(root, NULL);
+	say(ns, NAMESPACES_FILE, r < 0 ? strerror(-r) : "",
+	    "pods that start have what it had");
 }

@@ -160,6 +160,9 @@ static const char *read_groups(struct options *o, const char *value)
 static const char *read_namespaces(struct options *o, const char *value)
 {
 	o->namespaces = value;
+	/* Without the copy ADD cannot know the maximums of a pod. */
+	cJSON_DeleteItemFromObject(o->conf, "requireNamespaces");
+	cJSON_AddTrueToObject(o->conf, "requireNamespaces");
 	return check_path(value);
 }
 

@@ -357,16 +357,13 @@ void pods_job_run(const struct jobs *jobs, struct pods_report *report)
 		.jobs = jobs,
 		.root_fd = open(jobs->root ? jobs->root : "/",
 				O_PATH | O_DIRECTORY | O_CLOEXEC),
+		.source = {jobs->conf, jobs->namespaces},
 		.report = report,
 	};
-	cleanup_json cJSON *namespaces = NULL;
 	struct jobs before = *jobs;
 
 	before.bpffs = jobs->bpffs_before;
-	report->r = pods.root_fd < 0
-			    ? -errno
-			    : jobs_read_source(jobs, pods.root_fd, &pods.source,
-					       &namespaces);
+	report->r = pods.root_fd < 0 ? -errno : 0;
 	if (report->r == 0)
 		report->r = jobs_open(jobs, &pods.n);
 	if (report->r == 0 && before.bpffs)

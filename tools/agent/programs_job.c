@@ -27,20 +27,6 @@ static void log_library(void *arg, enum natra_log_level level, const char *line)
 	log_write(arg, level, "%s", line);
 }
 
-int jobs_read_source(const struct jobs *jobs, int root_fd,
-		     struct wish_source *ret, cJSON **ret_namespaces)
-{
-	struct namespaces_error error;
-	int r = namespaces_load(root_fd, NAMESPACES_FILE, ret_namespaces,
-				&error);
-
-	if (r < 0)
-		log_write(jobs->log, NATRA_LOG_ERROR, "%s: %s", NAMESPACES_FILE,
-			  error.text);
-	*ret = (struct wish_source){jobs->conf, *ret_namespaces};
-	return r;
-}
-
 int jobs_open(const struct jobs *jobs, struct natra **ret_n)
 {
 	struct natra_open_opts opts = NATRA_INIT(opts);

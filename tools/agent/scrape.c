@@ -33,8 +33,6 @@ struct scrape_report {
 	char error[256];
 };
 
-static const struct label no_labels[] = {{NULL, NULL}};
-
 static void note_error(struct scrape_report *report, int r, const char *text)
 {
 	report->r = r;
@@ -148,100 +146,6 @@ static int write_sums(struct texts *texts, const struct scrape *scrape,
 	return r;
 }
 
-static void write_one(struct exposition *e, const struct metric *metric,
-		      const struct label *labels, uint64_t value)
-{
-	exposition_begin(e, metric);
-	exposition_count(e, labels, value);
-}
-
-static void write_installer(struct exposition *e, const struct scrape *scrape)
-{
-	static const struct metric ready = {
-		"natra_installer_ready", METRIC_GAUGE, NULL,
-		"The plugin is installed and a list calls it."};
-	static const struct metric installs = {
-		"natra_installs", METRIC_COUNTER, NULL,
-		"How often the plugin or a list was written, or could not be."};
-	static const struct metric repairs = {
-		"natra_conflist_repairs", METRIC_COUNTER, NULL,
-		"How often something was written again that somebody had undone."};
-	const struct installer *in = scrape->installer;
-
-	write_one(e, &ready, no_labels,
-		  scrape->health->parts[PART_INSTALL].is_ready);
-	write_one(e, &installs,
-		  (const struct label[]){{"result", "success"}, {NULL, NULL}},
-		  in->written);
-	exposition_count(
-		e, (const struct label[]){{"result", "failure"}, {NULL, NULL}},
-		in->failures);
-	write_one(e, &repairs, no_labels, in->repaired);
-}
-
-static void write_hooks(struct exposition *e, const struct health *health)
-{
-	static const struct metric repairs = {
-		"natra_hook_repairs", METRIC_COUNTER, NULL,
-		"How often natra's programs were put back on a hook that somebody"
-		" took."};
-	static const struct metric contested = {
-		"natra_contested_hooks", METRIC_GAUGE, NULL,
-		"Host-side interfaces where somebody takes natra's place each"
-		" time."};
-
-	write_one(e, &repairs, no_labels, health->hook_repairs);
-	write_one(e, &contested, no_labels, health->contested_hooks);
-}
-
-static void write_agent(struct exposition *e, const struct scrape *scrape)
-{
-	static const struct metric errors = {
-		"natra_scrape_errors", METRIC_COUNTER, NULL,
-		"Scrapes and inspections that failed since the agent started."};
-	static const struct metric edits = {
-		"natra_refused_edits", METRIC_COUNTER, NULL,
-		"Edits of pods' annotations that were wrong, not allowed, or not"
-		" possible, since the agent started."};
-
-	static const struct metric lost = {
-		"natra_lost_events", METRIC_COUNTER, NULL,
-		"Events about pods that were dropped before they were sent, since"
-		" the agent started."};
-	static const struct metric events = {
-		"natra_unreadable_events", METRIC_COUNTER, NULL,
-		"Events of the API server's watch that could not be read."};
-	static const struct metric results = {
-		"natra_unreadable_results", METRIC_GAUGE, NULL,
-		"Files in libcni's cache that could not be read at the last look."};
-	static const struct metric failed = {
-		"natra_failed_pods", METRIC_GAUGE, NULL,
-		"Running pods that could not be limited or upgraded at the last"
-		" look."};
-	static const struct metric unnamed = {
-		"natra_unnamed_interfaces", METRIC_GAUGE, NULL,
-		"Interfaces that lead out of limited pods and that no cached"
-		" result names, at the last look."};
-	const struct health *health = scrape->health;
-
-	if (health->parts[PART_PODS].is_on)
-		write_hooks(e, health);
-	if (scrape->installer)
-		write_installer(e, scrape);
-	if (health->parts[PART_PODS].is_on)
-		write_one(e, &failed, no_labels, health->failed_pods);
-	if (health->parts[PART_API].is_on) {
-		write_one(e, &events, no_labels, health->unreadable_events);
-		write_one(e, &lost, no_labels, health->lost_events);
-	}
-	if (health->has_results) {
-		write_one(e, &results, no_labels, health->unreadable_results);
-		write_one(e, &unnamed, no_labels, health->unnamed_interfaces);
-	}
-	write_one(e, &errors, no_labels, scrape->errors);
-	write_one(e, &edits, no_labels, scrape->health->refused_edits);
-}
-
 static int open_library(const struct scrape *scrape, struct natra **ret_n,
 			struct scrape_report *report)
 {
@@ -295,7 +199,7 @@ static FILE *begin_text(const struct scrape_text *text,
 static void end_text(struct exposition *e, const struct scrape *scrape,
 		     bool *ret_is_cut)
 {
-	write_agent(e, scrape);
+	own_families_write(e, scrape);
 	exposition_end(e);
 	*ret_is_cut = ferror(e->out);
 	if (fclose(e->out) != 0)

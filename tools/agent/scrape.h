@@ -53,4 +53,7 @@ int scrape_answer(struct scrape *scrape, const struct http_request *request,
 		  struct http_body *body);
 void scrape_close(struct scrape *scrape);
 
+/* Writes the metrics of the agent itself. */
+void own_families_write(struct exposition *e, const struct scrape *scrape);
+
 #endif

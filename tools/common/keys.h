@@ -12,7 +12,8 @@
 	X(replaceBandwidth, replace_bandwidth)                                 \
 	X(allowAnnotations, allow_annotations)                                 \
 	X(logFile, log_file)                                                   \
-	X(logLevel, log_level)
+	X(logLevel, log_level)                                                 \
+	X(requireNamespaces, require_namespaces)
 
 /* Lists the keys of subnets, classes and groups. */
 #define LIMIT_KEYS(X)                                                          \

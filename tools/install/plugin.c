@@ -240,6 +240,8 @@ int plugin_check(struct install *i, const char *version, const cJSON *element)
 	 * configuration names a log file, that is checked. */
 	if (!cJSON_GetObjectItem(conf, "logFile"))
 		cJSON_AddStringToObject(conf, "logFile", "");
+	/* The plugin runs in another root directory than for pods, without the node's copy. */
+	cJSON_DeleteItemFromObject(conf, "requireNamespaces");
 	text = cJSON_PrintUnformatted(conf);
 	r = call(i, "STATUS", text, &output);
 	if (r < 0)
