@@ -112,6 +112,7 @@ class Valid(unittest.TestCase):
                                ("args={node}", "/args"), ("groups.node=10G", "/groups"),
                                ("namespaces.A.max.egressRate=1M", "'A'"),
                                ("namespaces.a.max.rate=1M", "/namespaces"),
+                               ("namespaces.a.default.egressRate=10m", "egressRate"),
                                ("namespaces.a.fastPass=no", "/namespaces"),
                                ("image.digest=x", "digest"),
                                ("directories.binDir=opt", "binDir"),

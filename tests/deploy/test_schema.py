@@ -1,18 +1,20 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The schema of the chart refuses the settings that the plugin refuses, and no others. Of a
-quantity it knows the form, not the range: "2G" packets are left to the plugin."""
+"""The schema of the chart refuses the settings that the plugin refuses and the bounds of
+namespaces that the agent refuses, and no others. Of a quantity it knows the form, not the range:
+"2G" packets are left to them."""
 import json
 import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from cache import DEPLOY
 
-PLUGIN = os.environ["NATRA_CNI"]
+NATRACTL, PLUGIN = os.environ["NATRACTL"], os.environ["NATRA_CNI"]
 BAD_CONFIG = 7
 NUMBERS = [-1, 0, 1, 1.5, 2, 64, 65, 100, 101, 10**9, 10**9 + 1, 10**15, 10**15 + 1]
 TEXTS = ["", "0", "1", "7", "64", "65", "99", "100", "101", "10M", "1.5G", "10Mi", "1e6", "+5",
@@ -48,6 +50,17 @@ def plugin_takes(key, value):
     return not p.returncode or json.loads(p.stdout)["code"] != BAD_CONFIG
 
 
+def file_takes(rule):
+    """Whether natractl's hook, which reads a namespace's rule as the agent does, takes it."""
+    state = {"ociVersion": "1.0.0", "id": "x", "status": "creating", "pid": 2**22, "bundle": "/x"}
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
+        json.dump({"*": rule}, f)
+        f.flush()
+        p = subprocess.run([NATRACTL, "hook", "--namespaces", f.name, "--on-error", "fail"],
+                           input=json.dumps(state), text=True, capture_output=True, timeout=20)
+        return f.name not in p.stderr
+
+
 class Schema(unittest.TestCase):
     def test_it_refuses_what_the_plugin_refuses(self):
         with open(f"{DEPLOY}/chart/values.schema.json") as f:
@@ -62,6 +75,22 @@ class Schema(unittest.TestCase):
                     continue
                 with self.subTest(key=key, value=value):
                     self.assertEqual(fits(schema, value), plugin_takes(key, value))
+
+    def test_bounds_of_namespaces(self):
+        with open(f"{DEPLOY}/chart/values.schema.json") as f:
+            rule = json.load(f)["properties"]["namespaces"]["additionalProperties"]["properties"]
+        for part, key in (("default", "ingressRate"), ("max", "egressBurst"),
+                          ("max", "ingressPacketRate")):
+            schema = rule[part]["properties"][key]
+            for value in NUMBERS + TEXTS + ["10m", "0.5", "1.5", ".5k", "500u"]:
+                if value == "1.5G" and "Packet" in key:
+                    continue
+                with self.subTest(part=part, key=key, value=value):
+                    rates = {"ingressRate": "1T", "egressRate": "1T", key: value}
+                    self.assertEqual(fits(schema, value), file_takes({part: rates}))
+        names = rule["allowAnnotations"]["items"]["enum"]
+        self.assertTrue(file_takes({"allowAnnotations": names}))
+        self.assertFalse(file_takes({"allowAnnotations": ["speed"]}))
 
     def test_annotations(self):
         with open(f"{DEPLOY}/chart/values.schema.json") as f:
