@@ -157,7 +157,9 @@ natra_global int begins_global(struct __sk_buff *skb,
 	return begins_inside(skb, parsed);
 }
 
-/* Returns which gate the packet does not pass. */
+/* Returns which gate the packet does not pass. What all classes of an attachment have together is
+ * in its own slot: their limits are those of the whole attachment, and a pod may choose its class,
+ * by the DSCP. */
 static __always_inline enum natra_gate
 gate(struct __sk_buff *skb, const struct natra_config *config,
      struct natra_state *state, struct natra_parsed_packet *parsed,
@@ -165,6 +167,8 @@ gate(struct __sk_buff *skb, const struct natra_config *config,
 {
 	__u32 syn = 0;
 
+	if (natra_fixed.has_classes)
+		state = state_of_all(skb, config);
 	if (counts_connections && may_connect(skb)) {
 		write_parsed(skb, parsed);
 		syn = begins_global(skb, parsed);

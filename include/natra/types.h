@@ -159,10 +159,10 @@ struct natra_target {
  * DSCP, if there is one. If it is in none, the limits of the policy hold for it.
  *
  * Each class has its own rates, fair shares, heavy flows and counters. All else of the
- * policy holds for each class as for the rest: burst, threshold, fast pass, delays,
- * and the limits of packets and connections, of which each class has as many. Sizes
- * that the policy leaves to the rate follow the rate of the class. In a group all are one
- * member; what is in a class is exempt from the group in a direction without a rate.
+ * policy holds for each class as for the rest: burst, threshold, fast pass, delays. Sizes
+ * that the policy leaves to the rate follow the rate of the class. Limits of packets and
+ * connections hold for all together, and in a group all are one member; what is in a class
+ * is exempt from these in a direction without a rate.
  */
 struct natra_class {
 	size_t sz;

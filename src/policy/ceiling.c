@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#define LEAST_BURST_BITS 8
+
 /* Returns how many bits a burst is that follows the rate of its direction. */
 static uint64_t default_burst(const struct policy_field *field,
 			      const struct natra_policy *policy)
@@ -119,6 +121,29 @@ static uint64_t left_by_classes(const struct natra_policy *policy,
 	return ceiling;
 }
 
+/* A burst is that of each class and of the rest: all of them have together what the ceiling has.
+ * What follows their rates does so, unless the ceiling has another. */
+static void share_bursts(struct natra_policy *policy,
+			 const struct natra_policy *ceilings)
+{
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		const struct policy_field *field = &policy_fields[i];
+		const uint64_t value = policy_field_get(field, policy);
+		const uint64_t given = policy_field_get(field, ceilings);
+		uint64_t each;
+
+		if (field->unit != POLICY_BURST)
+			continue;
+		each = given ? given : default_burst(field, ceilings);
+		each /= policy->classes_len + 1;
+		if (each && (value ? value > each : given != 0))
+			policy_field_set(field, policy,
+					 each > LEAST_BURST_BITS
+						 ? each
+						 : LEAST_BURST_BITS);
+	}
+}
+
 bool policy_lower_to_classes(struct natra_policy *policy,
 			     const struct natra_policy *ceilings)
 {
@@ -136,5 +161,6 @@ bool policy_lower_to_classes(struct natra_policy *policy,
 		policy->ingress_rate_bits_per_sec = left_in;
 	if (out && policy->egress_rate_bits_per_sec > left_out)
 		policy->egress_rate_bits_per_sec = left_out;
+	share_bursts(policy, ceilings);
 	return true;
 }

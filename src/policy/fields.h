@@ -136,8 +136,9 @@ void policy_lower_to(struct natra_policy *policy,
 				     const struct policy_field *field,
 				     uint64_t asked),
 		     void *arg);
-/* Lowers the rates of a policy to what its classes leave of the rates of `ceilings`. If they leave
- * nothing, or one of them has no rate, the policy loses its classes, and false is returned. */
+/* Lowers the rates of a policy to what its classes leave of the rates of `ceilings`, and its bursts
+ * so that all classes and the rest have one of `ceilings` together. If they leave nothing, or one
+ * of them has no rate, the policy loses its classes, and false is returned. */
 bool policy_lower_to_classes(struct natra_policy *policy,
 			     const struct natra_policy *ceilings);
 

@@ -13,6 +13,7 @@
 #include "state/bank.h"
 #include "state/group_map.h"
 #include "state/journal.h"
+#include "state/owner.h"
 #include "state/ring.h"
 #include "util/cleanup.h"
 

@@ -5,53 +5,23 @@
 
 #include <bpf/bpf.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
+#include "members.h"
 #include "natra_groups.h"
 #include "policy/group_limits.h"
-#include "progrun.h"
-#include "state/group_map.h"
 #include "util/cleanup.h"
 
-#define LEN      1000
-#define MAP_SIZE (2 * NATRA_GROUPS * sizeof(struct natra_group))
-#define GROUP    7 /* its number */
-#define PARENT   9
-#define RATE     8000000ULL /* 1000 ns a byte */
-#define HOUR     (3600 * TH_SECOND)
+#define LEN  1000
+#define RATE 8000000ULL /* 1000 ns a byte */
+#define HOUR (3600 * TH_SECOND)
 
 static struct progrun run;
 static struct natra_limits limits;
-static struct natra_group *groups;
 static bool held;
-
-static struct natra_group *group_at(uint32_t number)
-{
-	return &groups[natra_group_place(number, true) - 1];
-}
-
-static void write_group(uint32_t number, uint64_t rate, uint32_t parent)
-{
-	const struct natra_group_given given = {
-		.name = "g",
-		.rate_bits_per_sec = {rate, rate},
-		.parent = parent,
-	};
-
-	group_at(number)->limits[0] = group_limits(&given, NULL, true);
-}
 
 static int load_member(enum stub_kind kind, uint64_t floor,
 		       const struct th_peers *peers)
 {
-	struct program_options options = {
-		.kind = kind,
-		.has_l2 = true,
-		.has_groups = true,
-	};
-	struct natra *n;
-	int r;
-
 	limits = th_limits();
 	limits.rate = policy_rate(1000000000, 125000000 / 2);
 	limits.ramp_mult = UINT64_MAX / limits.rate.burst_ns;
@@ -61,21 +31,10 @@ static int load_member(enum stub_kind kind, uint64_t floor,
 	if (kind != STUB_EDT)
 		limits.max_overdraft_ns = 10 * TH_MS;
 	limits.member = policy_part(1, floor);
-	policy_join(&limits.member, GROUP, true);
 	held = kind == STUB_EDT;
-	assert_int_equal(natra_open(&n, NULL), 0);
-	options.groups_fd = groups_make_map(n);
-	assert_true(options.groups_fd >= 0);
-	groups = mmap(NULL, MAP_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED,
-		      options.groups_fd, 0);
-	assert_true(groups != MAP_FAILED);
-	write_group(GROUP, RATE, 0);
-	write_group(PARENT, RATE, 0);
-	r = th_start(&run, &options, peers, &limits);
-	close(options.groups_fd);
-	natra_close(n);
-	if (r < 0)
-		fail_msg("%s", natra_error(run.n));
+	th_load_member(&run, kind, peers, &limits);
+	th_write_group(TH_GROUP, RATE, 0);
+	th_write_group(TH_PARENT, RATE, 0);
 	return 0;
 }
 
@@ -163,8 +122,7 @@ static int load_edt_exempt(void **state)
 static int unload(void **state)
 {
 	(void)state;
-	munmap(groups, MAP_SIZE);
-	th_close(&run);
+	th_close_member(&run);
 	return 0;
 }
 
@@ -197,18 +155,13 @@ static void set_member_ahead(uint64_t ahead_ns)
 	size_t len;
 	cleanup_free struct natra_state *s = th_read_state(&run, &len);
 
-	set_ahead(group_at(GROUP), &s->member, ahead_ns);
+	set_ahead(th_group_at(TH_GROUP), &s->member, ahead_ns);
 	th_write_state(&run, s);
 }
 
 static struct th_result send(void)
 {
-	struct th_result r;
-	struct packet p;
-
-	packet_make_tcp4(&p, 1, 0, LEN);
-	th_send(&run, &p, NULL, &r);
-	return r;
+	return th_send_tcp(&run, LEN);
 }
 
 static void packets_are_charged_to_the_group(void **state)
@@ -219,15 +172,15 @@ static void packets_are_charged_to_the_group(void **state)
 	(void)state;
 	r = send();
 	assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
-	assert_int_equal(group_at(GROUP)->charged.packets, 1);
-	assert_int_equal(group_at(GROUP)->charged.bytes, LEN);
+	assert_int_equal(th_group_at(TH_GROUP)->charged.packets, 1);
+	assert_int_equal(th_group_at(TH_GROUP)->charged.bytes, LEN);
 	/* A burst is 0.5 s. */
-	assert_in_range(group_at(GROUP)->fair.tat_ns,
+	assert_in_range(th_group_at(TH_GROUP)->fair.tat_ns,
 			before - TH_SECOND / 2 + LEN * 1000ULL,
 			th_now() - TH_SECOND / 2 + LEN * 1000ULL);
 	assert_int_not_equal(member().clock_ns, 0);
 	assert_int_equal(member().floor_ns, 0);
-	assert_int_equal(group_at(PARENT)->charged.packets, 0);
+	assert_int_equal(th_group_at(TH_PARENT)->charged.packets, 0);
 }
 
 static uint64_t send_marked(uint64_t mark)
@@ -248,18 +201,18 @@ static void groups_are_charged_once_while_a_member_is_replaced(void **state)
 	struct natra_config config;
 
 	(void)state;
-	write_group(GROUP, RATE, PARENT);
+	th_write_group(TH_GROUP, RATE, TH_PARENT);
 	assert_int_equal(send_marked(owner), 0);
-	assert_int_equal(group_at(GROUP)->charged.packets, 0);
-	assert_int_equal(group_at(PARENT)->charged.packets, 0);
+	assert_int_equal(th_group_at(TH_GROUP)->charged.packets, 0);
+	assert_int_equal(th_group_at(TH_PARENT)->charged.packets, 0);
 	assert_int_not_equal(member().clock_ns, 0);
 	assert_int_equal(send_marked(before), before);
-	assert_int_equal(group_at(PARENT)->charged.packets, 1);
+	assert_int_equal(th_group_at(TH_PARENT)->charged.packets, 1);
 	assert_int_equal(bpf_map_lookup_elem(fd, &run.slot.index, &config), 0);
 	config.replaces = before;
 	bpf_map_update_elem(fd, &run.slot.index, &config, BPF_ANY);
 	assert_int_equal(send_marked(0), before);
-	assert_int_equal(group_at(GROUP)->charged.packets, 2);
+	assert_int_equal(th_group_at(TH_GROUP)->charged.packets, 2);
 }
 
 /* What is dropped for the group's sake is charged nowhere. */
@@ -271,14 +224,15 @@ static void packets_over_the_group_go_nowhere(void **state)
 
 	(void)state;
 	set_member_ahead(held ? 3 * TH_SECOND : TH_SECOND);
-	before = *group_at(GROUP);
+	before = *th_group_at(TH_GROUP);
 	r = send();
 	assert_int_equal(r.verdict, TC_ACT_SHOT);
 	assert_int_equal(r.counter, held ? NATRA_COUNT_DROPPED_HORIZON
 					 : NATRA_COUNT_DROPPED_RATE);
 	assert_int_equal(th_tat(&run), tat_ns);
-	assert_int_equal(group_at(GROUP)->fair.tat_ns, before.fair.tat_ns);
-	assert_int_equal(group_at(GROUP)->charged.packets, 0);
+	assert_int_equal(th_group_at(TH_GROUP)->fair.tat_ns,
+			 before.fair.tat_ns);
+	assert_int_equal(th_group_at(TH_GROUP)->charged.packets, 0);
 }
 
 static void packets_depart_when_the_group_lets_them(void **state)
@@ -288,11 +242,12 @@ static void packets_depart_when_the_group_lets_them(void **state)
 
 	(void)state;
 	set_member_ahead(TH_SECOND);
-	at_ns = group_at(GROUP)->fair.tat_ns;
+	at_ns = th_group_at(TH_GROUP)->fair.tat_ns;
 	r = send();
 	assert_int_equal(r.counter, NATRA_COUNT_PACED);
 	assert_int_equal(r.tstamp, at_ns);
-	assert_int_equal(group_at(GROUP)->fair.tat_ns, at_ns + LEN * 1000ULL);
+	assert_int_equal(th_group_at(TH_GROUP)->fair.tat_ns,
+			 at_ns + LEN * 1000ULL);
 	/* The next one is behind it. */
 	r = send();
 	assert_int_equal(r.tstamp, at_ns + LEN * 1000ULL);
@@ -337,7 +292,7 @@ static void nobody_waits_within_its_floor(void **state)
 	set_member_ahead(TH_SECOND);
 	r = send();
 	assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
-	assert_int_equal(group_at(GROUP)->charged.packets, 1);
+	assert_int_equal(th_group_at(TH_GROUP)->charged.packets, 1);
 	assert_in_range(member().floor_ns, 1, th_now());
 	/* Over its floor it waits like others. */
 	set_member_ahead(TH_SECOND);
@@ -357,27 +312,27 @@ static void parent_judges_as_well(void **state)
 	struct th_result r;
 
 	(void)state;
-	write_group(GROUP, RATE, PARENT);
+	th_write_group(TH_GROUP, RATE, TH_PARENT);
 	r = send();
 	assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
-	assert_int_equal(group_at(GROUP)->charged.packets, 1);
-	assert_int_equal(group_at(PARENT)->charged.packets, 1);
-	set_ahead(group_at(PARENT), &group_at(GROUP)->member,
+	assert_int_equal(th_group_at(TH_GROUP)->charged.packets, 1);
+	assert_int_equal(th_group_at(TH_PARENT)->charged.packets, 1);
+	set_ahead(th_group_at(TH_PARENT), &th_group_at(TH_GROUP)->member,
 		  held ? 3 * TH_SECOND : TH_SECOND);
 	r = send();
 	assert_int_equal(r.verdict, TC_ACT_SHOT);
-	assert_int_equal(group_at(GROUP)->charged.packets, 1);
-	assert_int_equal(group_at(PARENT)->charged.packets, 1);
+	assert_int_equal(th_group_at(TH_GROUP)->charged.packets, 1);
+	assert_int_equal(th_group_at(TH_PARENT)->charged.packets, 1);
 	/* A group without a rate of this direction hands on to its parent. */
-	write_group(GROUP, 0, PARENT);
+	th_write_group(TH_GROUP, 0, TH_PARENT);
 	r = send();
 	assert_int_equal(r.verdict, TC_ACT_SHOT);
-	group_at(PARENT)->fair = (struct natra_fair){0};
-	group_at(GROUP)->member = (struct natra_member){0};
+	th_group_at(TH_PARENT)->fair = (struct natra_fair){0};
+	th_group_at(TH_GROUP)->member = (struct natra_member){0};
 	r = send();
 	assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
-	assert_int_equal(group_at(GROUP)->charged.packets, 1);
-	assert_int_equal(group_at(PARENT)->charged.packets, 2);
+	assert_int_equal(th_group_at(TH_GROUP)->charged.packets, 1);
+	assert_int_equal(th_group_at(TH_PARENT)->charged.packets, 2);
 }
 
 static void others_are_no_members(void **state)
@@ -390,7 +345,7 @@ static void others_are_no_members(void **state)
 	set_member_ahead(HOUR);
 	r = send();
 	assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
-	assert_int_equal(group_at(GROUP)->charged.packets, 0);
+	assert_int_equal(th_group_at(TH_GROUP)->charged.packets, 0);
 }
 
 /* A mouse passes; if it is charged, the group is charged, too. */
@@ -406,15 +361,18 @@ static void mice_pass(void **state)
 	set_member_ahead(held ? 3 * TH_SECOND : TH_SECOND);
 	r = send();
 	assert_int_equal(r.counter, NATRA_COUNT_MICE);
-	assert_int_equal(group_at(GROUP)->charged.packets, 0);
+	assert_int_equal(th_group_at(TH_GROUP)->charged.packets, 0);
 	limits.pass = NATRA_PASS_STRICT;
 	limits.mice = limits.rate;
 	limits.mice_mult = limits.rate.mult;
 	set_limits();
 	set_member_ahead(held ? 1900 * TH_MS : 50 * TH_MS);
+	th_group_at(TH_GROUP)->fair.latest_ns = 0;
 	r = send();
 	assert_int_equal(r.counter, NATRA_COUNT_MICE);
-	assert_int_equal(group_at(GROUP)->charged.packets, 1);
+	assert_int_equal(th_group_at(TH_GROUP)->charged.packets, 1);
+	/* What it is ahead of now is no overdraft. */
+	assert_true(th_group_at(TH_GROUP)->fair.latest_ns > r.after_ns);
 }
 
 /* Mice that are charged go first, but not without limit. */
@@ -433,7 +391,7 @@ static void strict_mice_over_the_group_go_nowhere(void **state)
 	r = send();
 	assert_int_equal(r.counter, held ? NATRA_COUNT_DROPPED_HORIZON
 					 : NATRA_COUNT_DROPPED_RATE);
-	assert_int_equal(group_at(GROUP)->charged.packets, 0);
+	assert_int_equal(th_group_at(TH_GROUP)->charged.packets, 0);
 }
 
 /* A flow that is a mouse to its pod may be heavy for its group. The group's rate is low
@@ -447,11 +405,12 @@ static void large_flows_of_the_group_are_no_mice(void **state)
 	limits.leave_units = 1 << 17;
 	limits.pass = NATRA_PASS_FREE;
 	set_limits();
-	write_group(GROUP, RATE / 10, 0);
+	th_write_group(TH_GROUP, RATE / 10, 0);
 	r = send();
 	assert_int_equal(r.counter, NATRA_COUNT_MICE);
 	/* A tenth of a second of the group's rate is 10 of these packets. */
-	assert_int_equal(group_at(GROUP)->limits[0].enter_units, 10000 / 64);
+	assert_int_equal(th_group_at(TH_GROUP)->limits[0].enter_units,
+			 10000 / 64);
 	for (int i = 0; i < 100 && r.counter == NATRA_COUNT_MICE; i++)
 		r = send();
 	assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
@@ -463,19 +422,19 @@ static void members_are_limited_by_their_group_alone(void **state)
 	(void)state;
 	limits.by_group = 1;
 	set_limits();
-	write_group(GROUP, 0, 0);
+	th_write_group(TH_GROUP, 0, 0);
 	set_member_ahead(HOUR);
 	assert_int_equal(send().counter, NATRA_COUNT_UNLIMITED);
-	assert_int_equal(group_at(GROUP)->charged.packets, 0);
-	write_group(GROUP, RATE, 0);
+	assert_int_equal(th_group_at(TH_GROUP)->charged.packets, 0);
+	th_write_group(TH_GROUP, RATE, 0);
 	assert_int_equal(send().verdict, TC_ACT_SHOT);
-	group_at(GROUP)->limits[0] = group_limits(
-		&(struct natra_group_given){.parent = PARENT},
+	th_group_at(TH_GROUP)->limits[0] = group_limits(
+		&(struct natra_group_given){.parent = TH_PARENT},
 		&(struct natra_group_given){.rate_bits_per_sec = {RATE, RATE}},
 		true);
-	set_ahead(group_at(PARENT), &group_at(GROUP)->member, HOUR);
+	set_ahead(th_group_at(TH_PARENT), &th_group_at(TH_GROUP)->member, HOUR);
 	assert_int_equal(send().verdict, TC_ACT_SHOT);
-	write_group(GROUP, 0, 0);
+	th_write_group(TH_GROUP, 0, 0);
 	assert_int_equal(send().counter, NATRA_COUNT_UNLIMITED);
 	limits.by_group = 0;
 	set_limits();
@@ -486,7 +445,7 @@ static void changed_limits_hold_at_once(void **state)
 {
 	const struct natra_group_given given = {
 		.rate_bits_per_sec = {RATE / 10, RATE / 10}};
-	struct natra_group *group = group_at(GROUP);
+	struct natra_group *group = th_group_at(TH_GROUP);
 	uint64_t tat_ns;
 
 	(void)state;
@@ -523,8 +482,8 @@ static void classes_are_charged_as_one_member(void **state)
 	(void)state;
 	assert_int_equal(send_in_class(packet_make_tcp4, LIMITED),
 			 NATRA_COUNT_ADMITTED);
-	assert_int_equal(group_at(GROUP)->charged.packets, 1);
-	assert_int_equal(group_at(GROUP)->charged.bytes, LEN);
+	assert_int_equal(th_group_at(TH_GROUP)->charged.packets, 1);
+	assert_int_equal(th_group_at(TH_GROUP)->charged.bytes, LEN);
 	assert_int_not_equal(member().clock_ns, 0);
 	assert_int_equal(th_tat(&run), 0);
 	th_look_at_class(&run, LIMITED);
@@ -535,7 +494,7 @@ static void classes_are_charged_as_one_member(void **state)
 	assert_int_equal(send_in_class(packet_make_tcp4, LIMITED),
 			 held ? NATRA_COUNT_DROPPED_HORIZON
 			      : NATRA_COUNT_DROPPED_RATE);
-	assert_int_equal(group_at(GROUP)->charged.packets, 1);
+	assert_int_equal(th_group_at(TH_GROUP)->charged.packets, 1);
 }
 
 static void passes_the_group(uint32_t class)
@@ -543,7 +502,7 @@ static void passes_the_group(uint32_t class)
 	set_member_ahead(HOUR);
 	assert_int_equal(send_in_class(packet_make_tcp6, class),
 			 NATRA_COUNT_UNLIMITED);
-	assert_int_equal(group_at(GROUP)->charged.packets, 0);
+	assert_int_equal(th_group_at(TH_GROUP)->charged.packets, 0);
 }
 
 static void classes_without_a_rate_pass_the_group(void **state)

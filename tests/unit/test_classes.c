@@ -9,6 +9,7 @@
 
 #include "policy/class_check.h"
 #include "policy/classes.h"
+#include "policy/fields.h"
 #include "policy_of.h"
 
 static struct natra_class *parse(const char *text,
@@ -312,6 +313,39 @@ static void each_has_the_limits_of_its_rates(void **state)
 	subnets_free(&subnets);
 }
 
+/* A pod cannot multiply the burst that it may have by the number of its classes. */
+static void classes_have_the_burst_of_a_ceiling_together(void **state)
+{
+	static const struct {
+		uint64_t ceiling, asked, has;
+	} rows[] = {
+		{0, 0, 0},
+		{0, 1000000, 1000000},
+		{0, 40000000, 25000000},
+		{8000000, 0, 4000000},
+		{8000000, 1000000, 1000000},
+		{8000000, 8000000, 4000000},
+		{9, 0, 8},
+	};
+	const struct natra_class list[] = {
+		{.name = "a", .egress_rate_bits_per_sec = 40000000}};
+
+	(void)state;
+	for (size_t i = 0; i < TH_LEN(rows); i++) {
+		struct natra_policy ceilings = policy_of(0, 100000000);
+		struct natra_policy p = ceilings;
+
+		ceilings.egress_burst_bits = rows[i].ceiling;
+		p.egress_burst_bits = rows[i].asked;
+		p.classes = list;
+		p.classes_len = TH_LEN(list);
+		assert_true(policy_lower_to_classes(&p, &ceilings));
+		assert_int_equal(p.egress_rate_bits_per_sec, 60000000);
+		assert_int_equal(p.egress_burst_bits, rows[i].has);
+		assert_int_equal(p.ingress_burst_bits, 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -322,6 +356,7 @@ int main(void)
 		cmocka_unit_test(lists_stand_beside_classes),
 		cmocka_unit_test(classes_are_of_the_group),
 		cmocka_unit_test(each_has_the_limits_of_its_rates),
+		cmocka_unit_test(classes_have_the_burst_of_a_ceiling_together),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
