@@ -142,9 +142,9 @@ class Classes(KernelCase):
         api, options = self.api_server()
         file = self.node.root / "namespaces.json"
 
-        def maximum(rate):
+        def maximum(rate, **rule):
             new = file.with_suffix(".new")
-            new.write_text(json.dumps({"shop": {"max": {"ingressRate": rate}}}))
+            new.write_text(json.dumps({"shop": {"max": {"ingressRate": rate}, **rule}}))
             new.rename(file)
 
         maximum("50M")
@@ -157,11 +157,20 @@ class Classes(KernelCase):
         api.put("a", {**start, IN: "fast"})
         wait_until(lambda: api.events, agent.log)
         self.assertIn("'fast'", api.events[0][1]["message"])
-        for rate, wanted in (("9M", (5 * 10**6, [("web", 0, ["192.0.2.0/24"])])),
-                             ("3M", (3 * 10**6, []))):
-            maximum(rate)
-            wait_until(lambda w=wanted: self.classes_of("a")[:2] == w,
+        def is_lowered_to(rate, classes):
+            wait_until(lambda: self.classes_of("a")[:2] == (rate * 10**6, classes),
                        lambda: f"{self.classes_of('a')}\n{agent.log()}", 20)
+
+        maximum("9M")
+        is_lowered_to(5, [("web", 0, ["192.0.2.0/24"])])
+        # Nor do right ones once no pod of the namespace may have classes.
+        maximum("8M", allowAnnotations=[])
+        is_lowered_to(4, [("web", 0, ["192.0.2.0/24"])])
+        api.put("a", start)
+        maximum("7M", allowAnnotations=[])
+        is_lowered_to(3, [("web", 0, ["192.0.2.0/24"])])
+        maximum("3M", allowAnnotations=[])
+        is_lowered_to(3, [])
 
     def natra_check(self, name):
         p = subprocess.run([NATRACTL, "--bpffs", str(self.bpffs), "check",

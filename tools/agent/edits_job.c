@@ -153,6 +153,26 @@ static int keep_classes(const struct podif *podif, struct kept *kept)
 	return r < 0 ? r : DIFFERS_IN_FIXED;
 }
 
+/* Keeps classes that the configuration does not allow, or does no more, within the maximum of the
+ * namespace. */
+static int lower_classes(const struct podif *podif, struct wish *wish,
+			 const struct natra_policy *has, struct kept *kept)
+{
+	struct settings *s = &wish->settings;
+	int r;
+
+	if (!s->has_limits || !has->classes_len || wish_has_classes(wish))
+		return 0;
+	r = keep_classes(podif, kept);
+	if (r < 0)
+		return r;
+	namespace_lower(&s->limits, true, &s->policy, &s->lowered);
+	/* With no list the library would keep those that there are. */
+	if (!s->policy.classes_len)
+		s->policy.classes = s->classes;
+	return 0;
+}
+
 /* Finds out what differs between an attachment and the wish, which may keep what was given
  * by hand. Returns an enum difference, or -errno. */
 static int look_for_difference(const struct podif *podif, struct wish *wish,
@@ -170,7 +190,7 @@ static int look_for_difference(const struct podif *podif, struct wish *wish,
 	/* Classes without rates limit nothing either. */
 	if (!policy_has_limits(policy))
 		policy->classes_len = 0;
-	if (!wish_has_classes(wish))
+	if (!wish_has_classes(wish) && !policy->classes)
 		return found == DIFFERS_IN_FIXED ? keep_classes(podif, kept)
 						 : found;
 	/* With no list the library would keep those that there are. */
@@ -202,6 +222,11 @@ static void follow(const struct podif *podif, struct wish *wish,
 	}
 	/* What an edit may not raise or lift may be over the maximum by now. */
 	wish_lower(wish);
+	r = is_attached ? lower_classes(podif, wish, &info.policy, kept) : 0;
+	if (r < 0) {
+		podif_failed(podif, r, result);
+		return;
+	}
 	if (text[0]) {
 		result->is_held = true;
 		note(result, text);
@@ -250,10 +275,8 @@ static bool is_of(const struct cached *cached, const struct edit *edit)
 	       strcmp(cached->pod_namespace, edit->namespace) == 0;
 }
 
-/* Returns 1 if a pod may ask for classes and has others than its configuration, 0 if not, or
- * -errno. */
+/* Returns 1 if a pod has other classes than its configuration, 0 if not, or -errno. */
 static int has_own_classes(const struct podif *podif, const struct wish *wish,
-			   const struct namespace_rule *rule,
 			   const struct natra_policy *has)
 {
 	cleanup_settings struct settings conf = {0};
@@ -265,12 +288,6 @@ static int has_own_classes(const struct podif *podif, const struct wish *wish,
 		return 0;
 	/* Keys that are wrong say nothing of classes, as if there were none. */
 	(void)wish_read_keys(&conf, wish->keys, podif->n, &failure);
-	if (rule->has_allowed) {
-		free(conf.allowed);
-		conf.allowed = namespace_allowed(rule, &conf.allowed_len);
-	}
-	if (!settings_allow(&conf, POLICY_CLASSES_ANNOTATION))
-		return 0;
 	policy.classes = conf.policy.classes;
 	policy.classes_len = conf.policy.classes_len;
 	r = compare_classes(podif, has, &policy);
@@ -297,7 +314,7 @@ static int keep_maximum(const struct podif *podif, struct wish *wish,
 	r = podif_query(podif, &info);
 	if (r <= 0 || !namespace_limits(&rule, &info.policy, &limits))
 		return r < 0 ? r : 0;
-	own_classes = has_own_classes(podif, wish, &rule, &info.policy);
+	own_classes = has_own_classes(podif, wish, &info.policy);
 	if (own_classes < 0)
 		return own_classes;
 	*policy = info.policy;
