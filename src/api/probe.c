@@ -30,19 +30,6 @@ struct trial {
 	bool clsact;
 };
 
-static int try_clsact(struct natra *n)
-{
-	struct bpf_tc_hook hook;
-	LIBBPF_LOG_SCOPE(n);
-
-	/* With its padding, see kernel/hook_clsact.c. */
-	memset(&hook, 0, sizeof(hook));
-	hook.sz = sizeof(hook);
-	hook.ifindex = LOOPBACK_IFINDEX;
-	hook.attach_point = BPF_TC_INGRESS | BPF_TC_EGRESS;
-	return bpf_tc_hook_create(&hook);
-}
-
 /* Runs in a namespace of its own, so that nothing is left behind. */
 static int try_qdiscs(void *arg)
 {
@@ -57,7 +44,7 @@ static int try_qdiscs(void *arg)
 	if (r < 0 && r != -EOPNOTSUPP)
 		return r;
 	trial->fq = r == 0;
-	trial->clsact = try_clsact(trial->n) == 0;
+	trial->clsact = hook_clsact_make(trial->n, &nl, LOOPBACK_IFINDEX) == 0;
 	return 0;
 }
 

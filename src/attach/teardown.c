@@ -42,7 +42,8 @@ static int clean_site(void *arg)
 
 		if (leg->hook == RECORD_HOOK_CLSACT && leg->prog_id &&
 		    (leg->on_host != 0) == site->on_host)
-			r = hook_clsact_detach(site->n, &hook, leg->prog_id);
+			r = hook_clsact_detach(site->n, &nl, &hook,
+					       leg->prog_id);
 	}
 	if (r == 0 && site->remove_fq)
 		r = qdisc_fq_remove(site->n, &nl, site->link->ifindex);

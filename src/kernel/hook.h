@@ -51,6 +51,9 @@ int hook_tcx_find(struct natra *n, const struct hook *hook, uint32_t prog_id);
 int hook_clsact_attach(struct natra *n, struct netlink *nl,
 		       const struct hook *hook, int prog_fd, uint32_t prog_id);
 
+/* Makes a clsact qdisc, if there is none. Returns -EOPNOTSUPP if this kernel has none. */
+int hook_clsact_make(struct natra *n, struct netlink *nl, uint32_t ifindex);
+
 /* Returns 1 if the interface has a clsact qdisc, and 0 if not. */
 int hook_clsact_is_there(struct natra *n, struct netlink *nl, uint32_t ifindex);
 
@@ -60,8 +63,8 @@ int hook_clsact_remove(struct natra *n, struct netlink *nl, uint32_t ifindex);
 
 /* Removes the filter that runs this program; it is no error if there is
  * none. */
-int hook_clsact_detach(struct natra *n, const struct hook *hook,
-		       uint32_t prog_id);
+int hook_clsact_detach(struct natra *n, struct netlink *nl,
+		       const struct hook *hook, uint32_t prog_id);
 
 /* Lists the filters of a clsact or of an `ingress` qdisc, as far as they are few:
  * *ret_is_cut says that there are more. */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "kernel/hook.h"
 
-#include <bpf/libbpf.h>
 #include <errno.h>
+#include <linux/if_ether.h>
 #include <linux/pkt_cls.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "base/libbpf_log.h"
 #include "kernel/qdisc.h"
 
 /*
@@ -47,22 +47,29 @@ static const char *name_of(const struct hook *hook)
 	return hook->ingress ? "ingress" : "egress";
 }
 
-/*
- * libbpf refuses options with a byte behind the last member that is not zero. That is
- * padding in some of its structs, which an initializer may leave as it was.
- */
-static void libbpf_hook(const struct hook *hook, struct bpf_tc_hook *ret)
+int hook_clsact_make(struct natra *n, struct netlink *nl, uint32_t ifindex)
 {
-	memset(ret, 0, sizeof(*ret));
-	ret->sz = sizeof(*ret);
-	ret->ifindex = (int)hook->ifindex;
-	ret->attach_point = hook->ingress ? BPF_TC_INGRESS : BPF_TC_EGRESS;
+	cleanup_nlmsg struct nl_msg *msg =
+		netlink_tc(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL, ifindex,
+			   TC_H_CLSACT, TC_H_MAKE(TC_H_CLSACT, 0));
+	int r;
+
+	if (!msg || nla_put_string(msg, TCA_KIND, "clsact") < 0)
+		return fail_errno(n, -ENOMEM, "netlink message");
+	r = netlink_request(nl, msg, NULL, NULL);
+	if (r == -EEXIST)
+		return 0; /* another process made it first, and shares it */
+	if (r == -ENOENT || r == -EOPNOTSUPP)
+		return refuse(n, -EOPNOTSUPP,
+			      "this kernel has no clsact qdisc");
+	return r < 0 ? fail_errno(n, r, "create clsact on ifindex %u (%s)",
+				  ifindex, nl->extack)
+		     : 0;
 }
 
 static int ensure_clsact(struct natra *n, struct netlink *nl,
 			 const struct hook *hook)
 {
-	struct bpf_tc_hook both;
 	struct qdisc qdisc;
 	int r = qdisc_get(n, nl, hook->ifindex, TC_H_CLSACT, &qdisc);
 
@@ -74,20 +81,7 @@ static int ensure_clsact(struct natra *n, struct netlink *nl,
 			refuse(n, -EOPNOTSUPP,
 			       "qdisc '%s' of another owner is in place of clsact",
 			       qdisc.kind));
-	if (qdisc.kind[0])
-		return 0;
-	libbpf_hook(hook, &both);
-	both.attach_point = BPF_TC_INGRESS | BPF_TC_EGRESS;
-	r = bpf_tc_hook_create(&both);
-	if (r == -EEXIST)
-		return 0; /* another process made it first, and shares it */
-	if (r == -ENOENT || r == -EOPNOTSUPP)
-		return refuse(n, -EOPNOTSUPP,
-			      "this kernel has no clsact qdisc");
-	if (r < 0)
-		return fail_errno(n, r, "create clsact on ifindex %u",
-				  hook->ifindex);
-	return 0;
+	return qdisc.kind[0] ? 0 : hook_clsact_make(n, nl, hook->ifindex);
 }
 
 struct list_filters {
@@ -229,64 +223,113 @@ static int is_in_front(void *arg, const struct hook_program *program)
 	       !hook_program_is_natra(program);
 }
 
+/* Makes a request about the filter of a program, without what it is to do. Returns NULL if there is
+ * no memory. */
+static struct nl_msg *filter_message(int type, int flags,
+				     const struct hook *hook, uint32_t prog_id,
+				     uint32_t priority)
+{
+	struct nl_msg *msg =
+		netlink_tc(type, flags, hook->ifindex, parent_of(hook),
+			   FIRST_HANDLE + prog_id);
+
+	if (!msg)
+		return NULL;
+	((struct tcmsg *)nlmsg_data(nlmsg_hdr(msg)))->tcm_info =
+		TC_H_MAKE(priority << 16, htons(ETH_P_ALL));
+	if (nla_put_string(msg, TCA_KIND, "bpf") < 0) {
+		nlmsg_free(msg);
+		return NULL;
+	}
+	return msg;
+}
+
+/* Adds what the filter is to do: the program decides. The name is shown by tc. */
+static int put_program(struct nl_msg *msg, int prog_fd, uint32_t prog_id)
+{
+	char name[16], text[32];
+	struct nlattr *options;
+
+	hook_program_name(prog_id, name, sizeof(name));
+	(void)snprintf(text, sizeof(text), "%s:[%u]", name, prog_id);
+	options = nla_nest_start(msg, TCA_OPTIONS);
+	if (!options || nla_put_u32(msg, TCA_BPF_FD, (uint32_t)prog_fd) < 0 ||
+	    nla_put_string(msg, TCA_BPF_NAME, text) < 0 ||
+	    nla_put_u32(msg, TCA_BPF_FLAGS, TCA_BPF_FLAG_ACT_DIRECT) < 0)
+		return -ENOMEM;
+	nla_nest_end(msg, options);
+	return 0;
+}
+
+/* Returns -errno without an error text. */
+static int add_filter(struct netlink *nl, const struct hook *hook, int prog_fd,
+		      uint32_t prog_id, uint32_t priority)
+{
+	cleanup_nlmsg struct nl_msg *msg =
+		filter_message(RTM_NEWTFILTER, NLM_F_CREATE | NLM_F_EXCL, hook,
+			       prog_id, priority);
+
+	if (!msg || put_program(msg, prog_fd, prog_id) < 0)
+		return -ENOMEM;
+	return netlink_request(nl, msg, NULL, NULL);
+}
+
 int hook_clsact_attach(struct natra *n, struct netlink *nl,
 		       const struct hook *hook, int prog_fd, uint32_t prog_id)
 {
 	struct list_filters in_front = {.cb = is_in_front};
-	struct bpf_tc_hook at;
-	struct bpf_tc_opts opts;
-	LIBBPF_LOG_SCOPE(n);
+	int r = ensure_clsact(n, nl, hook);
 	bool front;
-	int r;
 
-	libbpf_hook(hook, &at);
-	memset(&opts, 0, sizeof(opts));
-	opts.sz = sizeof(opts);
-	opts.prog_fd = prog_fd;
-	opts.handle = FIRST_HANDLE + prog_id;
-	r = ensure_clsact(n, nl, hook);
 	if (r == 0)
 		r = list_filters(n, hook, FRONT_PRIORITY, &in_front);
 	if (r < 0)
 		return r;
 	front = r == 1;
-	r = -EINVAL;
-	if (front) {
-		opts.priority = FRONT_PRIORITY;
-		r = bpf_tc_attach(&at, &opts);
-	}
+	r = front ? add_filter(nl, hook, prog_fd, prog_id, FRONT_PRIORITY)
+		  : -EINVAL;
 	/* A priority has filters of one kind and one protocol only. */
-	if (r == -EINVAL) {
-		opts.priority = OWN_PRIORITY;
-		r = bpf_tc_attach(&at, &opts);
-	}
-	if (r < 0)
-		return fail_errno(n, r, "attach to the clsact %s of ifindex %u",
-				  name_of(hook), hook->ifindex);
+	if (r == -EINVAL)
+		r = add_filter(nl, hook, prog_fd, prog_id, OWN_PRIORITY);
+	return r < 0 ? fail_errno(n, r,
+				  "attach to the clsact %s of ifindex %u (%s)",
+				  name_of(hook), hook->ifindex, nl->extack)
+		     : 0;
+}
+
+/* A filter that is looked for, and what was found. */
+struct own_filter {
+	uint32_t prog_id;
+	struct hook_program found; /* prog_id 0: nothing */
+};
+
+static int note_own(void *arg, const struct hook_program *program)
+{
+	struct own_filter *own = arg;
+
+	if (program->prog_id == own->prog_id)
+		own->found = *program;
 	return 0;
 }
 
 /* Looks for the filter that hook_clsact_attach made for a program, by its number and not in a
  * list, which others can make long. Returns 1, or 0 if it is not there. */
-static int find_own(struct natra *n, const struct hook *hook, uint32_t prog_id,
-		    struct bpf_tc_opts *ret_opts)
+static int find_own(struct natra *n, struct netlink *nl,
+		    const struct hook *hook, uint32_t prog_id,
+		    struct hook_program *ret_program)
 {
 	static const uint32_t priorities[] = {FRONT_PRIORITY, OWN_PRIORITY};
-	struct bpf_tc_hook at;
-	LIBBPF_LOG_SCOPE(n);
+	struct own_filter own = {.prog_id = prog_id};
 
-	libbpf_hook(hook, &at);
 	for (size_t i = 0; i < 2; i++) {
-		struct bpf_tc_opts opts;
-		int r;
+		cleanup_nlmsg struct nl_msg *msg = filter_message(
+			RTM_GETTFILTER, 0, hook, prog_id, priorities[i]);
+		struct list_filters one = {.cb = note_own, .arg = &own};
+		int r = msg ? netlink_request(nl, msg, read_filter, &one)
+			    : -ENOMEM;
 
-		memset(&opts, 0, sizeof(opts));
-		opts.sz = sizeof(opts);
-		opts.handle = FIRST_HANDLE + prog_id;
-		opts.priority = priorities[i];
-		r = bpf_tc_query(&at, &opts);
-		if (r == 0 && opts.prog_id == prog_id) {
-			*ret_opts = opts;
+		if (own.found.prog_id) {
+			*ret_program = own.found;
 			return 1;
 		}
 		/* There is no such filter, qdisc or interface; or filters of another kind or
@@ -303,34 +346,23 @@ static int find_own(struct natra *n, const struct hook *hook, uint32_t prog_id,
 int hook_clsact_find(struct natra *n, const struct hook *hook, uint32_t prog_id,
 		     struct hook_program *ret_program)
 {
-	struct hook_program program = {.prog_id = prog_id};
-	struct bpf_tc_opts opts;
-	int r = find_own(n, hook, prog_id, &opts);
+	cleanup_netlink struct netlink nl = {0};
+	int r = netlink_open(n, &nl);
 
-	if (r != 1)
-		return r;
-	program.priority = opts.priority;
-	program.handle = opts.handle;
-	hook_program_name(prog_id, program.name, sizeof(program.name));
-	*ret_program = program;
-	return 1;
+	return r < 0 ? r : find_own(n, &nl, hook, prog_id, ret_program);
 }
 
-int hook_clsact_detach(struct natra *n, const struct hook *hook,
-		       uint32_t prog_id)
+int hook_clsact_detach(struct natra *n, struct netlink *nl,
+		       const struct hook *hook, uint32_t prog_id)
 {
-	struct bpf_tc_hook at;
-	struct bpf_tc_opts opts;
-	LIBBPF_LOG_SCOPE(n);
-	int r = find_own(n, hook, prog_id, &opts);
+	cleanup_nlmsg struct nl_msg *msg = NULL;
+	struct hook_program own;
+	int r = find_own(n, nl, hook, prog_id, &own);
 
 	if (r != 1)
 		return r;
-	libbpf_hook(hook, &at);
-	opts.prog_fd = 0;
-	opts.prog_id = 0;
-	opts.flags = 0;
-	r = bpf_tc_detach(&at, &opts);
+	msg = filter_message(RTM_DELTFILTER, 0, hook, prog_id, own.priority);
+	r = msg ? netlink_request(nl, msg, NULL, NULL) : -ENOMEM;
 	if (r < 0 && r != -ENOENT && r != -ENODEV)
 		return fail_errno(n, r, "remove the %s filter of ifindex %u",
 				  name_of(hook), hook->ifindex);

@@ -62,8 +62,9 @@ class Metrics(unittest.TestCase):
         self.assertFalse([s for s in found if "xed" in s])
 
     def test_check_failed(self):
-        """An attachment that could not be checked does not count as different."""
-        for number, value in ((errno.EBADE, "1"), (errno.EUCLEAN, "1"),
+        """An attachment that cannot be checked counts as different, unless natractl itself lacks
+        what it needs for that."""
+        for number, value in ((errno.EBADE, "1"), (errno.EUCLEAN, "1"), (errno.EIO, "1"),
                               (errno.EMFILE, None), (errno.EPERM, None)):
             with unittest.mock.patch.dict(os.environ, FAKE_CHECK=str(number)):
                 found = [v for s, v in self.series().items()

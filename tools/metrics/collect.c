@@ -218,13 +218,30 @@ static int note_before(void *arg, const struct natra_neighbour *neighbour)
 	return 0;
 }
 
-/* A check that could not be made, for example for lack of memory, is no difference, and
- * neither is an interface that is gone, since its pod has ended. */
+/* Returns whether a check says nothing of the pod: its interface is gone, since it has ended,
+ * another ABI has attached it, or this process lacks what it needs. All else is a check that has
+ * failed: who can disturb one would have no series otherwise. */
+static bool says_nothing(int r)
+{
+	switch (-r) {
+	case ENODEV:
+	case ENOENT:
+	case ESTALE:
+	case EMFILE:
+	case ENFILE:
+	case ENOMEM:
+	case EPERM:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static void inspect(struct natra *n, struct pod_metrics *pod)
 {
 	int r = natra_check(n, pod->info.id, NULL);
 
-	if (r < 0 && r != -EBADE && r != -EUCLEAN)
+	if (says_nothing(r))
 		return;
 	pod->is_inspected = true;
 	pod->check_failed = r < 0;

@@ -458,7 +458,7 @@ static const struct {
 	  "The part of the interface's bytes that natra's program did not see."},
 	 write_bypassed},
 	{{"natra_check_failed", METRIC_GAUGE, NULL,
-	  "The kernel does not have what was set."},
+	  "The kernel does not have what was set, or cannot be asked."},
 	 write_failed},
 };
 
