@@ -67,7 +67,6 @@ class Install(Case):
     def test_namespaces(self):
         """No list calls natra before the plugin has the namespaces' maximums, which ADD needs then."""
         file = self.node.root / "namespaces.json"
-        (self.node.root / "var/lib").mkdir(parents=True)
         agent = self.agent("--namespaces", str(file))
         agent.wait("natra limits no other pods before it was read once")
         time.sleep(0.3)

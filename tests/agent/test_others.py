@@ -82,9 +82,8 @@ class Uninstall(Case):
     def test_while_a_repair_waits(self):
         """A repair that waits for the directory finds it uninstalled."""
         agent = self.start()
-        fd = os.open(self.node.net, os.O_RDONLY)
+        fd = self.node.lock()
         self.addCleanup(os.close, fd)
-        fcntl.flock(fd, fcntl.LOCK_EX)
         (self.node.net / OWN).unlink()
         self.until(lambda: jobs_of(agent), "no job")
         job = int(jobs_of(agent)[0])
@@ -163,10 +162,9 @@ class Cilium(Case):
 class Killed(Case):
     def test_nothing_runs_on(self):
         """A job ends with the agent that has started it."""
-        fd = os.open(self.node.net, os.O_RDONLY)
+        # The job waits 10 s for it.
+        fd = self.node.lock()
         self.addCleanup(os.close, fd)
-        # The job waits 10 s for the directory.
-        fcntl.flock(fd, fcntl.LOCK_EX)
         agent = self.last = self.agent()
         self.until(lambda: jobs_of(agent), "no job")
         agent.process.kill()

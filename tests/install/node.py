@@ -4,6 +4,7 @@ write, on which natractl install runs. Needs no root.
 
 The variables NATRACTL and NATRA_CNI name the programs.
 """
+import fcntl
 import json
 import os
 import shutil
@@ -21,6 +22,7 @@ OLD, NEW = "containerd://1.6.20", "containerd://2.1.0"
 MARK = "natra.io/installed-by"
 SCRATCH = ".natra-install.reload"
 TEMPORARY = ".natra-install.tmp"
+LOCK = "var/lib/natra/install.lock"
 
 # A list as k3s and Calico before 3.30 write it. Its spaces, tabs, numbers and keys
 # must stay as they are, though a parser may lose them.
@@ -85,6 +87,7 @@ class Node:
         self.net.mkdir(parents=True)
         self.bin.mkdir(parents=True, exist_ok=True)
         (self.root / "bpf").mkdir()
+        (self.root / "var/lib").mkdir(parents=True, exist_ok=True)
         for name, text in (lists or {}).items():
             (self.net / name).write_text(text)
 
@@ -134,11 +137,23 @@ class Node:
                       self.net.rglob("*") if not p.is_dir()) + sorted(
                       p.name for p in self.bin.iterdir())
 
+    def lock(self):
+        """Hold the installers' lock; return its descriptor."""
+        path = self.root / LOCK
+        path.parent.mkdir(exist_ok=True)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        return fd
+
     def state(self, times=False):
         """Return each path with its mode and content, and with `times` also inode and
         mtime, which show whether it was written again."""
         found = {}
+        lock = (self.root / LOCK, *(self.root / LOCK).parents[:2])
         for path in sorted(self.root.rglob("*")):
+            # An agent takes the lock for a moment now and then.
+            if path in lock:
+                continue
             st = path.lstat()
             what = [oct(st.st_mode)]
             if stat.S_ISLNK(st.st_mode):

@@ -5,6 +5,7 @@ call that changes something (INSTALL_EACH_CALL=1: after each call), and when oth
 write at the same time. At every moment a reader finds a directory that it can
 parse."""
 
+import fcntl
 import json
 import os
 import re
@@ -14,7 +15,7 @@ import threading
 import time
 import unittest
 
-from node import (BIN, FLANNEL, K3S, LISTS, NEW, OLD, SCRATCH, TEMPORARY, Case,
+from node import (BIN, FLANNEL, K3S, LISTS, LOCK, NEW, OLD, SCRATCH, TEMPORARY, Case,
                   Node)
 
 KILLER = os.environ["INSTALL_KILLER"]
@@ -82,6 +83,8 @@ class Killed(Case):
             if "killed" not in run(n):
                 continue
             killed += 1
+            if (node.root / LOCK).exists():
+                self.assertEqual((node.root / LOCK).stat().st_mode & 0o777, 0o600)
             state = node.state()
             changed += state not in (begin, end)
             for dropins in (False, True):
@@ -233,15 +236,24 @@ class AtTheSameTime(Case):
                                         "10-flannel.conflist", "natra"])
 
     def test_lock_of_another(self):
-        import fcntl
         node = self.node({"10-flannel.conflist": FLANNEL})
-        fd = os.open(node.net, os.O_RDONLY)
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        fd = node.lock()
         p = subprocess.Popen(node.argv("install", "--runtime-version", OLD))
         time.sleep(0.5)
         self.assertIsNone(p.poll())
         os.close(fd)
         self.assertEqual(p.wait(20), 0)
+        self.assertFalse((node.root / LOCK).exists())
+
+    def test_lock_of_a_reader(self):
+        """Whoever may read the directories may hold a lock on them, but natra's is a file that
+        root alone opens."""
+        node = self.node({"10-flannel.conflist": FLANNEL})
+        for path in (node.net, node.bin, node.root / "var/lib"):
+            fd = os.open(path, os.O_RDONLY)
+            self.addCleanup(os.close, fd)
+            fcntl.flock(fd, fcntl.LOCK_EX)
+        self.done(node.install())
 
     def test_owner_who_does_not_write_in_one_step(self):
         """Calico and AWS write in place, so natra waits for the rest of half a

@@ -4,7 +4,6 @@
 plugins write, and an uninstall that restores everything."""
 
 import ctypes
-import fcntl
 import json
 import os
 import struct
@@ -305,8 +304,7 @@ class Use(Case):
         for them must count."""
         node = self.node({"10-flannel.conflist": FLANNEL})
         self.done(node.install())
-        fd = os.open(node.net, os.O_RDONLY)
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        fd = node.lock()
         p = subprocess.Popen(node.argv("uninstall"), text=True,
                              stderr=subprocess.PIPE)
         time.sleep(0.5)

@@ -6,16 +6,12 @@
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "text.h"
 
-#define LOCK_TRIES    100
-#define LOCK_PAUSE_NS 100000000
 /* The plugin reads as much. A result has all annotations of a pod, twice. */
 #define TEXT_MAX      (16 * 1024 * 1024)
 #define CHUNK         65536
@@ -65,20 +61,6 @@ int dir_open_below(struct dir *dir, const struct dir *parent, const char *name)
 	dir->fd = fd;
 	dir->path = text_format("%s/%s", parent->path, name);
 	return 0;
-}
-
-int dir_lock(const struct dir *dir)
-{
-	const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
-
-	for (int i = 0; i < LOCK_TRIES; i++) {
-		if (flock(dir->fd, LOCK_EX | LOCK_NB) == 0)
-			return 0;
-		if (errno != EWOULDBLOCK && errno != EINTR)
-			return -errno;
-		(void)nanosleep(&pause, NULL);
-	}
-	return -EBUSY;
 }
 
 bool dir_same(const struct dir *a, const struct dir *b)

@@ -10,7 +10,7 @@
 #include <sys/types.h>
 
 /* Names of natra's own files that no runtime reads. Only the holder of the
- * directory's lock makes them, so a file that is there before was left by a
+ * installers' lock makes them, so a file that is there before was left by a
  * killed process. */
 #define DIR_TEMPORARY ".natra-install.tmp"
 #define DIR_SCRATCH   ".natra-install.reload"
@@ -36,9 +36,6 @@ int dir_open(struct dir *dir, int root_fd, const char *path);
 /* Opens a subdirectory that is natra's own. Returns -ELOOP or -ENOTDIR if it is
  * a symbolic link. */
 int dir_open_below(struct dir *dir, const struct dir *parent, const char *name);
-/* Locks a directory until its descriptor is closed. Returns -EBUSY if another
- * process held the lock for 10 s. */
-int dir_lock(const struct dir *dir);
 bool dir_same(const struct dir *a, const struct dir *b);
 
 /* Reads a whole file; the caller frees the text. Returns -EINVAL if it is not a

@@ -92,14 +92,14 @@ struct install_plan {
 struct install;
 
 struct install *install_new(void);
-/* Frees an installer and releases its locks. `i` may be NULL. */
+/* Frees an installer and releases its lock. `i` may be NULL. */
 void install_free(struct install *i);
 /* Returns the text of the last error, valid until the next call. */
 const char *install_error(const struct install *i);
 
-/* Opens and locks the directories. Unless the request is a removal, it also
- * finds the plugin and asks for the runtime's version. Returns -EBUSY if
- * another installer held the directories for 10 s. `request` must stay. */
+/* Opens the directories and takes the lock of the node's installers, unless the request is a dry
+ * run. Unless it is a removal, it also finds the plugin and asks for the runtime's version. Returns
+ * -EBUSY if another installer held the lock for 10 s. `request` must stay. */
 int install_open(struct install *i, const struct install_request *request);
 /* Opens the directories without a lock, only to look at them, and asks for the
  * runtime's version. A directory that is not there is no error. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Begins an installation: finds the platform, opens its directories and locks them. */
+/* Begins an installation: finds the platform, opens its directories and takes the lock. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -17,17 +17,6 @@ static int open_dir(struct install *i, struct dir *dir, const char *path,
 	if (r < 0)
 		return install_fail(i, r, "%s directory '%s': %s", what, path,
 				    strerror(-r));
-	return 0;
-}
-
-static int lock_dir(struct install *i, const struct dir *dir)
-{
-	int r = dir_lock(dir);
-
-	if (r < 0)
-		return install_fail(i, r, "%s: %s", dir->path,
-				    r == -EBUSY ? "another installer holds it"
-						: strerror(-r));
 	return 0;
 }
 
@@ -98,11 +87,8 @@ static int open_dirs(struct install *i, const struct platform *platform)
 		     "network configuration");
 	if (r == 0)
 		r = open_dir(i, &i->bin, find_bin(i, platform), "plugin");
-	if (r == 0)
-		r = lock_dir(i, &i->net);
-	if (r == 0 && !dir_same(&i->net, &i->bin))
-		r = lock_dir(i, &i->bin);
-	return r;
+	/* Who changes nothing needs no lock. */
+	return r == 0 && !i->request->dry_run ? lock_take(i) : r;
 }
 
 static int find_runtimes(struct install *i)

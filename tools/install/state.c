@@ -9,7 +9,8 @@ struct install *install_new(void)
 
 	i->root_fd = -1;
 	i->plugin_fd = -1;
-	i->net = i->bin = i->multus = (struct dir)DIR_INIT;
+	i->lock_fd = -1;
+	i->net = i->bin = i->multus = i->place = (struct dir)DIR_INIT;
 	return i;
 }
 
@@ -17,6 +18,7 @@ void install_free(struct install *i)
 {
 	if (!i)
 		return;
+	lock_release(i);
 	dir_close(&i->net);
 	dir_close(&i->bin);
 	dir_close(&i->multus);

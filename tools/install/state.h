@@ -19,6 +19,8 @@ struct install {
 	int root_fd;
 	struct dir net, bin;
 	struct dir multus;     /* where Multus' own list is, if elsewhere */
+	struct dir place;      /* where the lock is, which lock_fd holds; -1: it is not held */
+	int lock_fd;
 	int plugin_fd;         /* natra's plugin; -1: not needed */
 	char *plugin_versions; /* what the plugin answers to VERSION */
 	char *plugin_status;   /* why it cannot work here; NULL: it can */
@@ -32,5 +34,9 @@ struct install {
 /* Sets the text of the error and returns r. */
 __attribute__((format(printf, 3, 4))) int install_fail(struct install *i, int r,
 						       const char *format, ...);
+
+/* Takes the lock of the node's installers, for which it waits 10 s. */
+int lock_take(struct install *i);
+void lock_release(struct install *i);
 
 #endif
