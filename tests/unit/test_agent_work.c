@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cm.h"
 
+#include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "work.h"
 
 #define KINDS 4
 
-static char order[KINDS + 1];
+static char order[16];
 static struct work works[KINDS];
 
 static void run(void *arg)
@@ -56,10 +58,98 @@ static void test_order(void **state)
 	loop_close(&loop);
 }
 
+/* A process that hangs in the kernel, as on a disk that is gone, takes no signal. */
+static bool takes_signals;
+int __wrap_kill(pid_t pid, int number);
+int __real_kill(pid_t pid, int number);
+
+int __wrap_kill(pid_t pid, int number)
+{
+	return takes_signals ? __real_kill(pid, number) : 0;
+}
+
+static void hang(void *arg)
+{
+	(void)arg;
+	(void)pause();
+}
+
+static void done_late(void *arg, enum work_end end)
+{
+	(void)arg;
+	assert_int_equal(end, WORK_LATE);
+	strcat(order, "L");
+}
+
+static void note_stuck(void *arg, const struct work *work)
+{
+	(void)arg;
+	strcat(order, work->is_stuck ? "S" : "s");
+}
+
+static void until(struct workers *workers, const char *wanted)
+{
+	for (int i = 0; i < 10000 && strcmp(order, wanted) != 0; i++) {
+		workers_reap(workers);
+		(void)usleep(1000);
+	}
+	assert_string_equal(order, wanted);
+}
+
+/* Nobody waits for one that does not end when it is killed, and it is told, also when it has. */
+static void test_stuck(void **state)
+{
+	struct loop loop = LOOP_INIT;
+	struct workers workers = {.loop = &loop, .stuck = note_stuck};
+	struct work base = {
+		.report_size = 1, .time_max_ms = 100000, .sets_limits = true};
+	struct work *first = &works[0], *second = &works[1];
+
+	(void)state;
+	memset(order, 0, sizeof(order));
+	assert_int_equal(loop_open(&loop), 0);
+	*first = *second = base;
+	first->run = hang;
+	first->done = done_late;
+	second->run = run;
+	second->done = done;
+	second->arg = second;
+	assert_int_equal(work_open(first, &workers), 0);
+	assert_int_equal(work_open(second, &workers), 0);
+	work_start(first);
+	work_start(second);
+	assert_true(second->is_waiting);
+	first->limit.expired(first->limit.arg);
+	assert_true(second->is_waiting);
+	first->limit.expired(first->limit.arg);
+	until(&workers, "Sb");
+	/* A second one of its kind would hang as well. */
+	work_start(first);
+	assert_false(first->is_waiting);
+	takes_signals = true;
+	(void)kill(-first->pid, SIGKILL);
+	until(&workers, "SbsL");
+	/* The agent ends although a job hangs. */
+	work_start(first);
+	takes_signals = false;
+	{
+		const pid_t pid = first->pid;
+
+		work_close(first);
+		assert_int_equal(first->pid, 0);
+		takes_signals = true;
+		(void)kill(-pid, SIGKILL);
+		assert_int_equal(waitpid(pid, NULL, 0), pid);
+	}
+	work_close(second);
+	loop_close(&loop);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_stuck),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -443,6 +443,7 @@ int edits_open(struct edits_queue *q, struct workers *workers)
 	q->end = &q->first;
 	q->next.source.fd = q->again.source.fd = q->sum_up.source.fd = -1;
 	q->work = (struct work){
+		.name = "edits of annotations",
 		.run = run,
 		.done = done,
 		.arg = q,

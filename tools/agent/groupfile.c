@@ -133,6 +133,7 @@ int groupfile_open(struct groupfile *g, struct workers *workers)
 			  "%s: is looked at every %d s only: %s", g->path,
 			  RECHECK_MS / 1000, strerror(-r));
 	g->work = (struct work){
+		.name = "the file of groups",
 		.run = run,
 		.done = done,
 		.arg = g,

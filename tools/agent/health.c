@@ -11,7 +11,8 @@
 static const char *const names[PART_MAX] = {
 	[PART_INSTALL] = "install", [PART_PROGRAMS] = "programs",
 	[PART_PODS] = "pods",       [PART_NAMESPACES] = "namespaces",
-	[PART_GROUPS] = "groups",   [PART_API] = "api",
+	[PART_GROUPS] = "groups",   [PART_JOBS] = "jobs",
+	[PART_API] = "api",
 };
 
 void health_init(struct health *health, struct log *log)

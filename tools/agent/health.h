@@ -16,6 +16,7 @@ enum part {
 	PART_PODS,     /* pods that ran before have been looked at */
 	PART_NAMESPACES, /* the file of namespaces was read once, and the plugin reads it */
 	PART_GROUPS, /* the file of groups was read once */
+	PART_JOBS,   /* none of those on which limits depend hangs */
 	PART_API,    /* the API server is watched */
 	PART_MAX
 };
@@ -43,6 +44,7 @@ struct health {
 	bool has_results;          /* the last look was at the cache, too */
 	/* What is in force is older than the file, which cannot be read or copied. */
 	bool old_namespaces;
+	size_t stuck_jobs;    /* were killed and do not end */
 	size_t failed_groups; /* of the file, or 1 for the file itself */
 };
 

@@ -252,6 +252,7 @@ int hookwatch_open(struct hookwatch *h, struct workers *workers)
 			  "hooks are looked at every %d s only: %s",
 			  PERIOD_MS / 1000, strerror(-h->notices.fd));
 	h->work = (struct work){
+		.name = "the hooks on the host side",
 		.run = run,
 		.done = done,
 		.arg = h,

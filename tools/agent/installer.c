@@ -308,6 +308,7 @@ int installer_open(struct installer *in, struct workers *workers)
 			  " an uninstallation is not noticed: no inotify: %s",
 			  RECHECK_MS / 1000, strerror(-r));
 	in->work = (struct work){
+		.name = "the installation",
 		.run = run,
 		.done = done,
 		.arg = in,

@@ -145,6 +145,7 @@ int keeper_open(struct keeper *k, struct workers *workers)
 	int r;
 
 	k->programs = (struct work){
+		.name = "the programs",
 		.run = run_programs,
 		.done = programs_done,
 		.arg = k,
@@ -152,6 +153,7 @@ int keeper_open(struct keeper *k, struct workers *workers)
 		.time_max_ms = JOB_MAX_MS,
 	};
 	k->pods = (struct work){
+		.name = "the running pods",
 		.run = run_pods,
 		.done = pods_done,
 		.arg = k,

@@ -45,6 +45,29 @@ struct agent {
 	struct http metrics; /* a second address, without the probes */
 };
 
+/* A disk that hangs is no reason to be silent. */
+static void stuck(void *arg, const struct work *work)
+{
+	struct agent *agent = arg;
+	struct health *health = &agent->health;
+
+	if (!work->is_stuck) {
+		if (!--health->stuck_jobs && health->parts[PART_JOBS].is_on)
+			health_ready(health, PART_JOBS);
+		return;
+	}
+	health->stuck_jobs++;
+	if (work->is_view) {
+		log_write(&agent->log, NATRA_LOG_ERROR,
+			  "%s: the job hangs and cannot be killed", work->name);
+		return;
+	}
+	health_expect(health, PART_JOBS);
+	health_fail(health, PART_JOBS, NATRA_LOG_ERROR,
+		    "%s: the job took over %d s, hangs and cannot be killed",
+		    work->name, (int)(work->time_max_ms / 1000));
+}
+
 static int start_failure(struct agent *agent, int r, const char *what,
 			 const char *object)
 {
@@ -409,6 +432,8 @@ static int begin(struct agent *agent)
 	log_write(&agent->log, NATRA_LOG_INFO, "natra-agent %s starts",
 		  natra_version());
 	agent->workers.loop = &agent->loop;
+	agent->workers.stuck = stuck;
+	agent->workers.arg = agent;
 	r = repeat_log(agent);
 	if (r == 0)
 		r = follow_namespaces(agent);

@@ -97,8 +97,13 @@ void own_families_write(struct exposition *e, const struct scrape *scrape)
 		"natra_unnamed_interfaces", METRIC_GAUGE, NULL,
 		"Interfaces that lead out of limited pods and that no cached"
 		" result names, at the last look."};
+	static const struct metric stuck = {
+		"natra_stuck_jobs", METRIC_GAUGE, NULL,
+		"Jobs of the agent that were killed and do not end, as beside a disk"
+		" that hangs."};
 	const struct health *health = scrape->health;
 
+	write_one(e, &stuck, no_labels, health->stuck_jobs);
 	write_files(e, health);
 	if (health->parts[PART_PODS].is_on)
 		write_hooks(e, health);

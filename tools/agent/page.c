@@ -211,6 +211,8 @@ int page_open(struct page *page, struct workers *workers)
 
 	page->fd = -1;
 	page->work = (struct work){
+		.name = "the page",
+		.is_view = true,
 		.run = run,
 		.done = done,
 		.arg = page,

@@ -449,6 +449,8 @@ int scrape_answer(struct scrape *scrape, const struct http_request *request,
 int scrape_open(struct scrape *scrape, struct workers *workers)
 {
 	struct work work = {
+		.name = "the metrics",
+		.is_view = true,
 		.run = collect,
 		.done = collected,
 		.arg = scrape,
@@ -463,6 +465,7 @@ int scrape_open(struct scrape *scrape, struct workers *workers)
 		scrape->texts[i].fd = -1;
 	scrape->collection = work;
 	r = work_open(&scrape->collection, workers);
+	work.name = "the inspection";
 	work.run = inspect;
 	work.done = inspected;
 	work.time_max_ms = INSPECTION_MAX_MS;

@@ -10,13 +10,33 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* A job that was killed ends within this time, also on a busy machine, unless it hangs. */
+#define KILL_MAX_MS  5000
+/* The agent itself ends within the time that its pod has. */
+#define CLOSE_MAX_MS 1000
+
+static void start_waiting(struct workers *workers);
+
+static void tell(const struct work *work)
+{
+	if (work->workers->stuck)
+		work->workers->stuck(work->workers->arg, work);
+}
+
 static void too_late(void *arg)
 {
 	struct work *work = arg;
 
+	if (work->is_late) {
+		work->is_stuck = true;
+		tell(work);
+		start_waiting(work->workers);
+		return;
+	}
 	work->is_late = true;
 	/* The job may have started programs of its own. */
 	(void)kill(-work->pid, SIGKILL);
+	timer_set(&work->limit, KILL_MAX_MS);
 }
 
 int work_open(struct work *work, struct workers *workers)
@@ -55,7 +75,7 @@ static bool must_wait(const struct work *work)
 {
 	const struct work *other = work->workers->first;
 
-	while (other && !other->sets_limits)
+	while (other && (!other->sets_limits || other->is_stuck))
 		other = other->next;
 	return work->sets_limits && other;
 }
@@ -137,6 +157,10 @@ static void ended(struct work *work, int status)
 	else if (work->is_late)
 		end = WORK_LATE;
 	unlink_work(work);
+	if (work->is_stuck) {
+		work->is_stuck = false;
+		tell(work);
+	}
 	work->done(work->arg, end);
 	start_waiting(workers);
 }
@@ -159,11 +183,19 @@ void workers_reap(struct workers *workers)
 	}
 }
 
+static void kill_and_wait(pid_t pid)
+{
+	const uint64_t end_ms = clock_ms() + CLOSE_MAX_MS;
+
+	(void)kill(-pid, SIGKILL);
+	while (waitpid(pid, NULL, WNOHANG) == 0 && clock_ms() < end_ms)
+		(void)usleep(1000);
+}
+
 void work_close(struct work *work)
 {
 	if (work->pid) {
-		(void)kill(-work->pid, SIGKILL);
-		(void)waitpid(work->pid, NULL, 0);
+		kill_and_wait(work->pid);
 		unlink_work(work);
 	}
 	if (work->is_waiting)

@@ -19,15 +19,23 @@ enum work_end {
 	WORK_LATE,   /* the job took too long and was killed */
 };
 
+struct work;
+
 /* The jobs that run, and those that wait to. */
 struct workers {
 	struct loop *loop;
 	struct work *first, *waiting;
+	/* Is called when a job that was killed does not end, since it hangs in the kernel, and when
+	 * it has. NULL: do not. */
+	void (*stuck)(void *arg, const struct work *work);
+	void *arg;
 };
 
 /* A kind of job. Only one job of a kind runs at a time. */
 struct work {
 	struct workers *workers;
+	const char *name; /* of what it is about, for the log */
+	bool is_view;     /* no pod's limits depend on it */
 	/* Runs in the child: it writes to work->report, which both processes
 	 * share. All other changes to memory are lost. */
 	void (*run)(void *arg);
@@ -42,7 +50,8 @@ struct work {
 	bool sets_limits;
 	struct timer limit;
 	pid_t pid; /* 0: it does not run */
-	bool is_late, is_waiting;
+	/* A stuck one takes no further step, so that no other job waits for it. */
+	bool is_late, is_stuck, is_waiting;
 	struct work *next;
 };
 
@@ -51,6 +60,7 @@ int work_open(struct work *work, struct workers *workers);
 /* Starts a job, with a report of zeros, unless it runs already or waits for another
  * that sets limits. If it cannot be started, done() is called at once. */
 void work_start(struct work *work);
+/* Ends the job. */
 void work_close(struct work *work);
 /* Looks which children have ended; call it on SIGCHLD. It also waits for orphans, which
  * process 1 inherits. */
