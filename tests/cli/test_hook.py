@@ -138,12 +138,15 @@ class Hook(unittest.TestCase):
                     (shop, "3000000 2000000"), ({**shop, OUT: "1M"}, "3000000 1000000"),
                     ({**shop, IN: "9G"}, "9000000000 2000000")):
                 self.does(self.state(annotations), self.attach(rates), *options)
-            # A runtime passes on a name that a tenant has written.
+            # A runtime passes on a name that a tenant has written: containerd writes over one of
+            # them, and CRI-O over the other.
             sandbox = {"io.kubernetes.cri.sandbox-namespace": "shop"}
             self.does(self.state({**shop, **sandbox}), self.attach("3000000 2000000"), *options)
-            self.left_out({"io.kubernetes.pod.namespace": "x", **sandbox},
-                          "io.kubernetes.pod.namespace: differs from",
-                          self.attach("3000000 2000000"), *options)
+            for names in ({"io.kubernetes.pod.namespace": "x", **sandbox},
+                          {**shop, "io.kubernetes.cri.sandbox-namespace": "x"}):
+                self.left_out({**names, IN: "9G", OUT: "9G"},
+                              "io.kubernetes.pod.namespace: differs from",
+                              self.attach("3000000 1000000"), *options)
             for name, value in ((OUT, "1P"), (OUT, "10m"), (OUT, ""), (OUT, 5), (OUT, []),
                                 ("natra.io/fast-pass", "x"), ("natra.io/classes", "a=0.0.0.0/0"),
                                 ("natra.io/egress-burst", "100G"), ("natra.io/sli", {})):

@@ -155,82 +155,110 @@ struct wanted {
 	struct natra_class *classes;
 };
 
+/* What the namespace of a container's pod has. The second one is that of another namespace, of which
+ * its annotations speak as well. */
+struct rules {
+	cJSON *file;
+	struct namespace_rule of[2];
+	bool are_two;
+};
+
+/* Lowers what the container has to the maximum of its namespace. */
+static void lower(const struct natra_policy *conf,
+		  const struct namespace_rule *rule, struct wanted *wanted,
+		  struct namespace_note *note)
+{
+	struct natra_policy limits;
+
+	if (!namespace_limits(rule, conf, &limits))
+		return;
+	namespace_lower(&limits, true, &wanted->policy, note);
+	namespace_lower(&limits, false, &wanted->rates, note);
+}
+
 /* Reads what the container asks for, which may be anything: the person who runs it may choose
  * its limits, up to the maximum of its namespace. In a direction for which no annotation has a
- * rate, that of the options holds. */
+ * rate, that of the options holds. Of one that names two namespaces no annotation counts, and it
+ * has the lower of both maximums. */
 static int read_limits(const struct cli *cli, struct state *s,
-		       const struct namespace_rule *rule, struct wanted *wanted)
+		       const struct rules *rules, struct wanted *wanted)
 {
+	const struct namespace_rule *rule = &rules->of[0];
+	const struct natra_policy conf = wanted->policy;
 	struct natra_annotations asked = NATRA_INIT(asked);
-	struct natra_policy limits;
-	const bool is_bound = namespace_limits(rule, &wanted->policy, &limits);
 	struct namespace_note note = {""};
 	int r;
 
 	if (drop_others(s) && hook_fails(cli))
 		return EXIT_FAILURE;
-	namespace_fill(rule, &wanted->policy);
+	for (size_t i = 0; i < 2; i++)
+		namespace_fill(&rules->of[i], &wanted->policy);
 	(void)annotations_add(&asked, s->annotations, NULL);
-	asked.allow_all = !rule->has_allowed;
-	if (rule->has_allowed)
+	asked.allow_all = !rule->has_allowed && !rules->are_two;
+	if (rule->has_allowed && !rules->are_two)
 		asked.allowed = namespace_allowed(rule, &asked.allowed_len);
 	r = annotate(cli, s, &asked, &wanted->policy, &wanted->classes);
 	wanted->rates.ingress_rate_bits_per_sec =
 		wanted->policy.ingress_rate_bits_per_sec;
 	wanted->rates.egress_rate_bits_per_sec =
 		wanted->policy.egress_rate_bits_per_sec;
-	if (r == 0 && is_bound) {
-		namespace_lower(&limits, true, &wanted->policy, &note);
-		namespace_lower(&limits, false, &wanted->rates, &note);
-	}
-	if (note.text[0])
+	for (size_t i = 0; r == 0 && i < 2; i++)
+		lower(&conf, &rules->of[i], wanted, &note);
+	/* That it names two namespaces was said. */
+	if (note.text[0] && !rules->are_two)
 		(void)say(s->container_id, note.text);
 	free((void *)asked.allowed);
 	annotations_free(&asked);
 	return r;
 }
 
-/* Finds the namespace of the container's pod; "" if it is no pod's. A runtime that passes on
- * all annotations of a pod writes its own name of the namespace over them, so where containerd
- * says another one than the annotation of the pod, that is a tenant's. */
-static int find_namespace(const struct cli *cli, const struct state *s,
-			  const char **ret)
+/* Finds the namespaces of the container's pod; "" if it is no pod's. containerd writes the one of
+ * the sandbox over the annotations of the pod that it passes on, and CRI-O the one of the pod, which
+ * is a label of the kubelet's. The other one may be a tenant's then, and which runtime this is
+ * nothing says that a tenant cannot write. */
+static int find_namespaces(const struct cli *cli, const struct state *s,
+			   const char *ret[2])
 {
 	const char *sandbox =
 		text_at(s->annotations, "io.kubernetes.cri.sandbox-namespace");
 	const char *pod = text_at(s->annotations, POD_NAMESPACE);
 
-	*ret = sandbox[0] ? sandbox : pod;
-	if (!sandbox[0] || !pod[0] || strcmp(sandbox, pod) == 0)
+	ret[0] = sandbox[0] ? sandbox : pod;
+	ret[1] = pod[0] ? pod : sandbox;
+	if (strcmp(ret[0], ret[1]) == 0)
 		return 0;
-	(void)say(s->container_id, POD_NAMESPACE
-		  ": differs from the namespace of the sandbox, which holds");
+	(void)say(
+		s->container_id, POD_NAMESPACE
+		": differs from the namespace of the sandbox: the lower maximum holds");
 	return hook_fails(cli) ? EXIT_FAILURE : 0;
 }
 
 /* Finds what the namespace of the container's pod has, which the runtime names; a container
  * that is no pod's has what "*" has. */
-static int find_rule(const struct cli *cli, const struct state *s,
-		     cJSON **ret_file, struct namespace_rule *ret)
+static int find_rules(const struct cli *cli, const struct state *s,
+		      struct rules *ret)
 {
 	const char *path = cli->opts.value[OPT_NAMESPACES];
-	const char *name;
+	const char *names[2];
 	struct namespaces_error error = {"is not there"};
 	cleanup_close int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	char pod[NATRA_NAME_MAX + 1];
 	int r;
 
-	*ret = (struct namespace_rule){.name = NULL};
 	if (!path)
 		return 0;
-	r = find_namespace(cli, s, &name);
+	r = find_namespaces(cli, s, names);
 	if (r)
 		return r;
-	(void)snprintf(pod, sizeof(pod), "%s/", name);
-	r = namespaces_load(root, path, ret_file, &error);
-	if (r == 0 && *ret_file)
-		r = namespaces_find(*ret_file, pod, ret, &error);
-	return r < 0 || !*ret_file ? say(path, error.text) : 0;
+	ret->are_two = strcmp(names[0], names[1]) != 0;
+	r = namespaces_load(root, path, &ret->file, &error);
+	for (size_t i = 0; r == 0 && ret->file && i < 2 && (!i || ret->are_two);
+	     i++) {
+		char pod[NATRA_NAME_MAX + 1];
+
+		(void)snprintf(pod, sizeof(pod), "%s/", names[i]);
+		r = namespaces_find(ret->file, pod, &ret->of[i], &error);
+	}
+	return r < 0 || !ret->file ? say(path, error.text) : 0;
 }
 
 /* Finds the network namespace. A container of the host's network has no interface of
@@ -293,12 +321,11 @@ static int attach(const struct cli *cli, struct state *s, const char *ifname,
 	struct natra_target target = NATRA_INIT(target);
 	struct wanted wanted = {.policy = *options,
 				.rates = NATRA_INIT(wanted.rates)};
-	struct namespace_rule rule;
-	cleanup_json cJSON *file = NULL;
-	int r = find_rule(cli, s, &file, &rule);
+	struct rules rules = {.file = NULL};
+	int r = find_rules(cli, s, &rules);
 
 	if (r == 0)
-		r = read_limits(cli, s, &rule, &wanted);
+		r = read_limits(cli, s, &rules, &wanted);
 	if (r == 0 && policy_has_limits(&wanted.policy)) {
 		r = find_netns(s);
 		target.id = s->id;
@@ -308,6 +335,7 @@ static int attach(const struct cli *cli, struct state *s, const char *ifname,
 			r = attach_what_can_be(cli, s, &target, &wanted);
 	}
 	free(wanted.classes);
+	cJSON_Delete(rules.file);
 	return r;
 }
 
