@@ -171,7 +171,7 @@ ELSEWHERE = {
     "helm ": "tests/kube/chart.py, on a node with a kubelet",
     "kubectl natra ": "tests/cli/test_kubectl.py",
     "kubectl ": "tests/kube, on a node with a kubelet, where there is one",
-    "cd /proc/": "tests/kube/image.py: the image has these files",
+    "natractl() {": "tests/kube/image.py: the image has these files",
 }
 # What a page leaves to its reader; DOCTOR may find something wrong with the machine.
 STANDS_FOR = {"NAMESPACE/POD": "shop/web", "ATTACHMENT": "web"}

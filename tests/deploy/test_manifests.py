@@ -21,7 +21,8 @@ with open(f"{cache.DEPLOY}/chart/platforms.yaml") as f:
 # The variants of the manifests, and the values that they stand for.
 VARIANTS = {"install": (), "no-live": ("live=false",), "no-page": ("page=false",), "uninstall": ("uninstall=true",),
             "groups": ("groups.node.egressRate=10G",),
-            "namespaces": ("namespaces.tenant-*.max.egressRate=100M",
+            "namespaces": ("namespaces.tenant-*.default.egressRate=10M",
+                           "namespaces.tenant-*.max.egressRate=100M",
                            "namespaces.tenant-*.fastPass=strict"),
             "monitoring": ("monitoring.port=9811", "monitoring.operator=true")}
 # The oldest and the newest Kubernetes of the validator's schemas that the pages name.
@@ -58,7 +59,8 @@ class Manifests(unittest.TestCase):
     def setUpClass(cls):
         cls.work = tempfile.TemporaryDirectory()
         cls.made = f"{cls.work.name}/manifests"
-        run(f"{cache.DEPLOY}/manifests", cls.made)
+        cls.said = subprocess.run([f"{cache.DEPLOY}/manifests", cls.made], text=True, check=True,
+                                  stderr=subprocess.PIPE, timeout=120).stderr
 
     @classmethod
     def tearDownClass(cls):
@@ -85,6 +87,14 @@ class Manifests(unittest.TestCase):
 
     def test_an_existing_directory_is_refused(self):
         self.assertIn(self.made, run(f"{cache.DEPLOY}/manifests", self.made, code=1))
+
+    def test_nothing_is_said(self):
+        self.assertEqual(self.said, "")
+
+    def test_help(self):
+        for tool in "manifests", "image":
+            said = run(f"{cache.DEPLOY}/{tool}", "--help", code=2)
+            self.assertTrue(said.startswith(f"usage: tools/deploy/{tool} "), said)
 
 
 class Valid(unittest.TestCase):
