@@ -87,7 +87,6 @@ const struct policy_field policy_fields[POLICY_FIELDS_LEN] = {
 		.max = NATRA_FAST_PASS_MAX - 1,
 		.surfaces = POLICY_ON_KEY | POLICY_ON_ANNOTATION,
 		.words = "free|strict|off",
-		.old_words = "guarded and charged are strict now",
 		.help = "whether small flows pass at once",
 		.otherwise = "free",
 		.title = "fast pass",
@@ -425,9 +424,8 @@ static void list_words(const struct policy_field *field,
 					sizeof(mistake->text) - len, "%.*s%s",
 					(int)(end - word), word,
 					strchr(end + 1, '|') ? ", " : " or ");
-	(void)snprintf(mistake->text + len, sizeof(mistake->text) - len,
-		       field->old_words ? "%s (%s)" : "%s", word,
-		       field->old_words);
+	(void)snprintf(mistake->text + len, sizeof(mistake->text) - len, "%s",
+		       word);
 }
 
 struct policy_mistake policy_field_mistake(const struct policy_field *field)

@@ -58,9 +58,8 @@ struct policy_field {
 	 * place of natra's own; and one of others, which stands for natra's as
 	 * well. NULL: none. */
 	const char *annotation, *alias;
-	/* The member's name before, without its unit, and what the message on a wrong word
-	 * adds of earlier words. NULL: there was none. */
-	const char *old_name, *old_words;
+	/* The member's name before, without its unit. NULL: there was none. */
+	const char *old_name;
 };
 
 /* natractl has an option for each row. */

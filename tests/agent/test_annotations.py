@@ -8,7 +8,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import parallel
 from podnode import wait_until
-from test_live import IN, OUT, Case, has_live
+from test_live import IN, OUT, PLUGINS, Case, has_live
 
 
 class Annotations(Case):
@@ -44,6 +44,18 @@ class Annotations(Case):
                                             ({IN: "4M"}, (4000000, 0)), ({}, (10000000, 0))):
                     self.api.put(name, annotations)
                     self.until(name, limits, 10)
+
+    def test_changed_configuration(self):
+        """A pod keeps the configuration that it was made with, also when it is edited; one that
+        was made without natra has the agent's."""
+        natra = {**PLUGINS[1], "precedence": "lowest", "egressRate": 7000000}
+        for name, plugins in ("a", ["ptp", natra]), ("b", ["ptp"]):
+            self.node.attached(f"net/{name}/eth0", 1000000, 7000000)
+            self.pod(name, {IN: "1M"}, plugins)
+        self.start("--conf", "precedence=lowest", "--conf", "egressRate=3000000")
+        self.until("b", (1000000, 3000000))
+        self.api.put("a", {IN: "2M"})
+        self.until("a", (2000000, 7000000))
 
     def test_packets_and_connections(self):
         """Limits of packets and connections follow their annotations, Calico's as well,

@@ -144,18 +144,6 @@ class Edits(Case):
         self.start()
         self.until("a", (10000000, 0))
 
-    def test_changed_configuration(self):
-        """A pod keeps the configuration that it was made with, also when it is edited; one that
-        was made without natra has the agent's."""
-        natra = {**PLUGINS[1], "precedence": "lowest", "egressRate": 7000000}
-        for name, plugins in ("a", ["ptp", natra]), ("b", ["ptp"]):
-            self.node.attached(f"net/{name}/eth0", 1000000, 7000000)
-            self.pod(name, {IN: "1M"}, plugins)
-        self.start("--conf", "precedence=lowest", "--conf", "egressRate=3000000")
-        self.until("b", (1000000, 3000000))
-        self.api.put("a", {IN: "2M"})
-        self.until("a", (2000000, 7000000))
-
     def test_bad_value(self):
         self.start_beside_limited_pod()
         for n, bad in enumerate(("fast", "-1", "10m", "1", "2P", "", "1M ")):

@@ -143,7 +143,7 @@ class Call(unittest.TestCase):
                 "annotations": {"qos.projectcalico.org/ingressPacketRate": "10k",
                                 "natra.io/classes": "lan=10.0.0.0/8,egress-rate=1G",
                                 "natra.io/fast-pass": "slow", "natra.io/sli": "on"}}
-        bad = "annotation natra.io/fast-pass: 'slow': is not free, strict or off (guarded and charged are strict now)"
+        bad = "annotation natra.io/fast-pass: 'slow': is not free, strict or off"
         found = call(asks)[2][-1]
         self.assertEqual((found["errno"], found["error"]), (errno.EINVAL, bad))
         *lines, found = call({"call": "open", "log": True}, {**asks, "skip_bad": True})[2][1:]

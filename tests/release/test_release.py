@@ -22,7 +22,7 @@ SOURCE = Path(__file__).resolve().parents[2]
 VERSION = re.search(r" version: '(.*)'", (SOURCE / "meson.build").read_text())[1]
 NAME = f"natra-{VERSION}"
 HEADING = f"## {VERSION} (2026-01-01)"
-TOOLS = ("buildah", "rpmbuild", "aarch64-linux-gnu-strip", "qemu-aarch64-static")
+TOOLS = ("buildah", "rpmbuild", "mandoc", "aarch64-linux-gnu-strip", "qemu-aarch64-static")
 PROGRAMS = ("natra", "natra-agent", "natractl")
 PLATFORMS = re.findall(r"^(\w+):", (SOURCE / "tools/deploy/chart/platforms.yaml").read_text(),
                        re.M)
@@ -189,6 +189,7 @@ class Twice(Copy):
                   f"natra-chart-{VERSION}.tgz", f"kubectl-natra-{VERSION}.tar.gz",
                   "natra-krew.yaml", "natra-dashboard.json", "natra-rules.yaml",
                   "provenance.json", "NOTES.md", *SEAL,
+                  "natra-cni.8.html", "natractl.8.html", "natra-agent.8.html",
                   *(f"install-{p}.yaml" for p in PLATFORMS)}
         found = {p.name for p in self.out[0].iterdir()}
         for arch, rpm in (("amd64", "x86_64"), ("arm64", "aarch64")):

@@ -150,9 +150,10 @@ static int find(struct install *i, char **ret_path)
 		*ret_path = text_copy(NATRA_CNIDIR "/natra");
 	i->plugin_fd = open(*ret_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (i->plugin_fd < 0)
-		return install_fail(i, -errno,
-				    "plugin '%s': cannot be read: %s",
-				    *ret_path, strerror(errno));
+		return install_fail(
+			i, -errno,
+			"plugin '%s': cannot be read: %s; --plugin names another",
+			*ret_path, strerror(errno));
 	return 0;
 }
 

@@ -141,10 +141,8 @@ static int refuse_value(const struct opts *opts, enum opt_id id, int r)
 	enum policy_unit unit = field->unit;
 
 	if (unit >= sizeof(quantities) / sizeof(quantities[0]))
-		return usage_error(name, value,
-				   field->old_words ? "is not one of %s (%s)"
-						    : "is not one of %s",
-				   opts_metavar(id), field->old_words);
+		return usage_error(name, value, "is not one of %s",
+				   opts_metavar(id));
 	if (r == -ERANGE)
 		return usage_error(name, value, "is outside %s",
 				   quantities[unit].range);

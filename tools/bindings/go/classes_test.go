@@ -59,7 +59,7 @@ func TestClassesComeBack(t *testing.T) {
 
 func TestAnnotatePolicy(t *testing.T) {
 	const packets = "qos.projectcalico.org/egressPacketRate"
-	const slow = "annotation natra.io/fast-pass: 'slow': is not free, strict or off (guarded and charged are strict now)"
+	const slow = "annotation natra.io/fast-pass: 'slow': is not free, strict or off"
 	for _, b := range backends() {
 		var lines []string
 		options := b.options
