@@ -49,16 +49,16 @@ def busy_once(r, window, source, sink, a):
 
 
 def busy(r, rep, out, a):
-    turns = Turns(rep, a)
+    turns = Turns(rep, out, a)
     for rtt in RTTS_MS:
         r.netem(rtt)
         for name, window in WINDOWS.items():
             rep.measure(f"busy {rtt} {name}", busy_cell, r, rep, turns,
-                        f"busy, {rtt} ms, {name}", window, out, a)
+                        f"busy, {rtt} ms, {name}", window, a)
 
 
-def busy_cell(r, rep, turns, what, window, out, a):
-    median = turns.medians(r, what, CAP, out,
+def busy_cell(r, rep, turns, what, window, a):
+    median = turns.medians(r, what, CAP,
                            lambda source, sink: busy_once(r, window, source, sink, a))
     for i, name in enumerate(("p50", "p99")):
         rep.most(f"  {name}, times fq_codel's", median[NATRA][i] / median[PEER][i], MOST)

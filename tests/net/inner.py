@@ -97,10 +97,9 @@ def forwarded(r, source, sink, seconds):
         nested.close()
 
 
-def one(r, rep, turns, name, part, out, a):
+def one(r, rep, turns, name, part, a):
     p50, p99, rate = turns.medians(
-            r, name, CAP, out,
-            lambda source, sink: part(r, source, sink, a.seconds))[NATRA]
+            r, name, CAP, lambda source, sink: part(r, source, sink, a.seconds))[NATRA]
     rep.most("  p50", p50, P50_MS, " ms")
     rep.most("  p99", p99, P99_MS, " ms")
     rep.least("  rate", rate, 0.85 * bits(CAP) / 1e6, " Mbit/s")
@@ -110,11 +109,11 @@ def main(rep, a):
     parts = {"tunnel": tunnel, "quic": quic, "forwarded": forwarded}
     if not Natra().json("probe")["fq"]:
         skip("CONFIG_NET_SCH_FQ")
-    turns = Turns(rep, a)
-    for name, part in chosen(parts, a.only).items():
-        for out in (True, False):
+    for out in (True, False):
+        turns = Turns(rep, out, a)
+        for name, part in chosen(parts, a.only).items():
             with Rig() as r:
-                rep.measure(name, one, r, rep, turns, name, part, out, a)
+                rep.measure(name, one, r, rep, turns, name, part, a)
 
 
 if __name__ == "__main__":

@@ -148,7 +148,8 @@ class Upstream:
         env = dict(os.environ, CNI_COMMAND=command,
                    CNI_CONTAINERID=pod.name, CNI_NETNS=pod.path,
                    CNI_IFNAME="eth0", CNI_PATH="/usr/lib/cni")
-        sh(self.PLUGIN, input=json.dumps(conf), env=env)
+        # An emulated CPU takes seconds to start what Go has compiled.
+        sh(self.PLUGIN, input=json.dumps(conf), env=env, timeout=60)
 
     def attach(self, ingress, egress):
         if not os.access(self.PLUGIN, os.X_OK):
