@@ -142,8 +142,10 @@ static void first_limit_beside_sli(void **state)
 	r = KEPT(natra_configure(n, ID, &policy));
 	assert_true(r == 0 ? rig_query(n, ID).edt_active : r == -EOPNOTSUPP);
 
+	/* In other modes the program is attached anew, because the host's side comes to it. */
 	policy = policy_of(0, 10);
 	policy.sli = NATRA_SLI_ON;
+	policy.attach_mode = NATRA_MODE_CLSACT_HOSTSIDE;
 	policy.ingress_mode = NATRA_INGRESS_MODE_PACE;
 	(void)attach(&policy, NULL, NULL);
 	policy.ingress_rate_bits_per_sec = 10 * MBIT;
