@@ -10,8 +10,8 @@
  * there, too. The file error-NAME stands for a call that fails with the number in it and a code,
  * kill-NAME for a process that is killed there, and slow-drain_leftovers for a call
  * after which the process finds the clock 15 s later. Attaching to a pod waits while
- * there is a file hold-attach, and changing its limits while there is hold-configure, or
- * hold-ID. The
+ * there is a file hold-attach, changing its limits while there is hold-configure, and both
+ * while there is hold-ID. The
  * file group-shop stands for the group "shop", which has a rate of ingress. The file
  * kill-group-NAME stands for a process that is killed when it sets the group. While there is
  * element-unreadable the agent itself, unlike its jobs, can read no file as a whole,
@@ -367,7 +367,8 @@ int __wrap_natra_attach(struct natra *n, const struct natra_target *target,
 
 	(void)n;
 	(void)ret_info;
-	while (strcmp(target->ifname, "lo") != 0 && is_there("hold", "attach"))
+	while (strcmp(target->ifname, "lo") != 0 &&
+	       (is_there("hold", "attach") || is_there("hold", target->id)))
 		(void)usleep(10000);
 	if (r == 0)
 		r = failing_beside(target);

@@ -470,6 +470,18 @@ class Adopt(Case):
                     agent.wait("part=pods")
                 self.assertEqual(len(self.calls("detach")), int(gone))
 
+    def test_slow_pod(self):
+        """One that takes long does not use up the time of the others, and is tried again by
+        itself."""
+        for name in "abc":
+            self.node.pod(name, {"ingressRate": 1000000}, ["ptp"])
+        hold = self.node.touch("hold-net+b+eth0")
+        with self.node.agent("--no-install") as agent:
+            wait_until(lambda: self.node.limits("a") and self.node.limits("c"), agent.log)
+            self.assertIsNone(self.node.limits("b"))
+            hold.unlink()
+            agent.wait("adopted=3 replaced=0 upgraded=0 failed=0")
+
     def test_stopped_job_goes_on(self):
         """Pods would wait for the locks that it holds."""
         self.node.pod("a", {"ingressRate": 1000000}, ["ptp"])

@@ -13,11 +13,7 @@
 #include "../pods/results.h"
 #include "held.h"
 #include "podif.h"
-
-/* The longest that one pod may take beside others, and by itself: then it may wait for a lock
- * twice. */
-#define EDIT_SHARED_MAX_S 2
-#define EDIT_MAX_S        20
+#include "turns.h"
 
 struct edits {
 	const struct jobs *jobs;
@@ -343,7 +339,7 @@ static void apply(const struct podif *podif, const struct edit *edit,
 	struct kept kept = {.settings = &wish.settings};
 
 	/* What a pod has done to its interface may not hold up other pods. */
-	(void)alarm(edit->is_slow ? EDIT_MAX_S : EDIT_SHARED_MAX_S);
+	(void)alarm(edit->is_slow ? TURN_MAX_S : TURN_SHARED_MAX_S);
 	if (wish_read(&wish, podif->cached, podif->source, annotations,
 		      podif->n, podif->jobs->log, &failure)) {
 		int r = keep_maximum(podif, &wish, &kept);

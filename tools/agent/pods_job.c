@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "../../src/policy/fields.h"
@@ -15,6 +16,7 @@
 #include "../pods/results.h"
 #include "loop.h"
 #include "podif.h"
+#include "turns.h"
 
 /* Other jobs on limits wait for this one, so what remains is for the next. */
 #define DRAIN_MAX_MS 20000
@@ -25,6 +27,20 @@ struct unnamed {
 	uint32_t ifindex;
 };
 
+#define UNNAMED_MAX 4096
+
+struct ids {
+	char (*list)[NATRA_ID_MAX + 1];
+	size_t len;
+};
+
+/* What the walks over pods find, in memory that their processes share. */
+struct found {
+	size_t waiting; /* pods whose queues must drain first */
+	size_t unnamed_len;
+	struct unnamed unnamed[UNNAMED_MAX];
+};
+
 struct pods {
 	const struct jobs *jobs;
 	struct natra *n;
@@ -32,9 +48,9 @@ struct pods {
 	int root_fd;
 	struct wish_source source;
 	struct pods_report *report;
-	struct unnamed *unnamed;
-	size_t unnamed_len;
-	size_t waiting;    /* pods whose queues must drain first */
+	struct found *found;
+	struct turns turns;
+	struct ids old;    /* attachments of another build */
 	uint64_t until_ms; /* when queues begin to drain no more; 0: never */
 	char why[INTERFACE_WHY_MAX]; /* of the podif that is looked at */
 };
@@ -55,7 +71,7 @@ static void note(struct pods *pods, const struct podif *podif, int r,
 		pods->report->adopted++;
 		podif_log(podif, NATRA_LOG_INFO, "limited a running pod", NULL);
 	} else if (change == PODIF_LATER) {
-		pods->waiting++;
+		pods->found->waiting++;
 	} else if (change == PODIF_REPLACED) {
 		pods->report->replaced++;
 		podif_log(podif, NATRA_LOG_INFO,
@@ -106,7 +122,7 @@ static int join_group(struct pods *pods, const struct podif *podif,
 				  "a running pod has joined its group", NULL);
 	}
 	if (change == PODIF_LATER)
-		pods->waiting++;
+		pods->found->waiting++;
 	wish_free(&wish);
 	return r;
 }
@@ -192,14 +208,12 @@ struct unnamed_of {
 static int note_unnamed(void *arg, const struct pod_link *link, const char *to)
 {
 	const struct unnamed_of *of = arg;
-	struct pods *pods = of->pods;
+	struct found *found = of->pods->found;
 
 	(void)to;
-	pods->unnamed =
-		memory_grow(pods->unnamed,
-			    (pods->unnamed_len + 1) * sizeof(*pods->unnamed));
-	pods->unnamed[pods->unnamed_len++] =
-		(struct unnamed){of->netns_inode, link->ifindex};
+	if (found->unnamed_len < UNNAMED_MAX)
+		found->unnamed[found->unnamed_len++] =
+			(struct unnamed){of->netns_inode, link->ifindex};
 	return 0;
 }
 
@@ -227,12 +241,13 @@ static void look_for_unnamed(struct pods *pods, const struct podif *podif)
 /* Forgets the interface if this is what limits it, under whatever name and id. */
 static int drop_limited(void *arg, const struct natra_info *info)
 {
-	struct pods *pods = arg;
+	struct found *found = arg;
 
-	for (size_t i = pods->unnamed_len; i-- > 0;) {
-		if (pods->unnamed[i].netns_inode == info->netns_inode &&
-		    pods->unnamed[i].ifindex == info->ifindex)
-			pods->unnamed[i] = pods->unnamed[--pods->unnamed_len];
+	for (size_t i = found->unnamed_len; i-- > 0;) {
+		if (found->unnamed[i].netns_inode == info->netns_inode &&
+		    found->unnamed[i].ifindex == info->ifindex)
+			found->unnamed[i] =
+				found->unnamed[--found->unnamed_len];
 	}
 	return 0;
 }
@@ -240,11 +255,10 @@ static int drop_limited(void *arg, const struct natra_info *info)
 /* All attachments are made by now. If they cannot be read, none is taken for limited. */
 static void count_unnamed(struct pods *pods)
 {
-	if (pods->unnamed_len)
-		(void)natra_foreach_attachment(pods->n, drop_limited, pods);
-	pods->report->unnamed += pods->unnamed_len;
-	free(pods->unnamed);
-	pods->unnamed = NULL;
+	if (pods->found->unnamed_len)
+		(void)natra_foreach_attachment(pods->n, drop_limited,
+					       pods->found);
+	pods->report->unnamed += pods->found->unnamed_len;
 }
 
 static int look_at_result(void *arg, const char *path, const char *text)
@@ -253,6 +267,8 @@ static int look_at_result(void *arg, const char *path, const char *text)
 	struct podif podif = new_podif(pods);
 	struct cached cached;
 
+	if (!turn_begin(&pods->turns, path))
+		return 0;
 	switch (cached_read(text, &cached)) {
 	case CACHED_INTERFACE:
 		if (!podif_fill(&podif, path, &cached))
@@ -270,13 +286,9 @@ static int look_at_result(void *arg, const char *path, const char *text)
 		break;
 	}
 	cached_free(&cached);
+	turn_end();
 	return 0;
 }
-
-struct ids {
-	char (*list)[NATRA_ID_MAX + 1];
-	size_t len;
-};
 
 /* Notes an attachment that another build of natra has made. */
 static int note_old(void *arg, const struct natra_info *info)
@@ -291,30 +303,51 @@ static int note_old(void *arg, const struct natra_info *info)
 	return 0;
 }
 
+static int upgrade_each(void *arg)
+{
+	struct pods *pods = arg;
+
+	for (size_t i = 0; i < pods->old.len; i++) {
+		struct podif podif = new_podif(pods);
+		int r;
+
+		memcpy(podif.id, pods->old.list[i], sizeof(podif.id));
+		if (!turn_begin(&pods->turns, podif.id))
+			continue;
+		r = natra_upgrade(pods->n, podif.id);
+		if (r == 0)
+			pods->report->upgraded++;
+		else if (!podif_has_ended(&podif, r))
+			podif_failed(pods, &podif, natra_error(pods->n));
+		turn_end();
+	}
+	return 0;
+}
+
 static int upgrade(struct pods *pods)
 {
-	struct ids ids = {0};
-	int r = natra_foreach_attachment(pods->n, note_old, &ids);
+	int r = natra_foreach_attachment(pods->n, note_old, &pods->old);
 
-	for (size_t i = 0; r == 0 && i < ids.len; i++) {
-		struct podif podif = new_podif(pods);
-		int error = natra_upgrade(pods->n, ids.list[i]);
-
-		memcpy(podif.id, ids.list[i], sizeof(podif.id));
-		if (error == 0)
-			pods->report->upgraded++;
-		else if (!podif_has_ended(&podif, error))
-			podif_failed(pods, &podif, natra_error(pods->n));
-	}
-	free(ids.list);
+	if (r == 0 && pods->old.len)
+		r = turns_run(&pods->turns, upgrade_each, pods,
+			      &pods->report->failed);
+	free(pods->old.list);
 	return r;
+}
+
+static int walk_results(void *arg)
+{
+	struct pods *pods = arg;
+
+	return results_foreach(pods->root_fd, look_at_result, pods);
 }
 
 static int look_at_results(struct pods *pods)
 {
-	pods->waiting = pods->unnamed_len = 0;
+	pods->found->waiting = pods->found->unnamed_len = 0;
 	pods->report->unreadable = pods->report->unnamed = 0;
-	return results_foreach(pods->root_fd, look_at_result, pods);
+	return turns_run(&pods->turns, walk_results, pods,
+			 &pods->report->failed);
 }
 
 /* Pods go first whose upstream limits have no queue. The others are at upstream's
@@ -323,10 +356,10 @@ static int adopt(struct pods *pods)
 {
 	int r = look_at_results(pods);
 
-	if (r == 0 && pods->waiting) {
+	if (r == 0 && pods->found->waiting) {
 		pods->until_ms = clock_ms() + DRAIN_MAX_MS;
 		r = look_at_results(pods);
-		pods->report->later = pods->waiting;
+		pods->report->later = pods->found->waiting;
 	}
 	count_unnamed(pods);
 	return r;
@@ -351,6 +384,18 @@ static int look_at_all(struct pods *pods)
 	return r;
 }
 
+/* The job's process ends with it, so only what is beside it is closed. */
+static int open_shared(struct pods *pods)
+{
+	void *map = mmap(NULL, sizeof(*pods->found), PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (map == MAP_FAILED)
+		return -ENOMEM;
+	pods->found = map;
+	return turns_open(&pods->turns);
+}
+
 void pods_job_run(const struct jobs *jobs, struct pods_report *report)
 {
 	struct pods pods = {
@@ -363,7 +408,7 @@ void pods_job_run(const struct jobs *jobs, struct pods_report *report)
 	struct jobs before = *jobs;
 
 	before.bpffs = jobs->bpffs_before;
-	report->r = pods.root_fd < 0 ? -errno : 0;
+	report->r = pods.root_fd < 0 ? -errno : open_shared(&pods);
 	if (report->r == 0)
 		report->r = jobs_open(jobs, &pods.n);
 	if (report->r == 0 && before.bpffs)
@@ -375,6 +420,7 @@ void pods_job_run(const struct jobs *jobs, struct pods_report *report)
 		report->r = look_at_all(&pods);
 	natra_close(pods.before);
 	natra_close(pods.n);
+	turns_close(&pods.turns);
 	if (pods.root_fd >= 0)
 		(void)close(pods.root_fd);
 }
