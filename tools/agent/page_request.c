@@ -3,31 +3,19 @@
 
 #include <arpa/inet.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 /* 64 bits in hex. */
 #define KEY_LEN 16
 
-static int digit_of(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static bool read_key(const char *text, uint64_t *ret_key)
 {
-	uint64_t key = 0;
-
-	if (strlen(text) != KEY_LEN)
+	if (strlen(text) != KEY_LEN ||
+	    strspn(text, "0123456789abcdef") != KEY_LEN)
 		return false;
-	for (; *text; text++) {
-		if (digit_of(*text) < 0)
-			return false;
-		key = key << 4 | (uint64_t)digit_of(*text);
-	}
-	*ret_key = key;
+	*ret_key = strtoull(text, NULL, 16);
 	return true;
 }
 
