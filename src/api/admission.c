@@ -64,7 +64,9 @@ int admission_lock(struct natra *n, struct admission *a)
 	/* The namespace is locked first, so that of two ids for one interface
 	 * the second sees the first. */
 	if (r == 0)
-		r = pin_dir_lock_netns(n, a->netns_fd, &a->netns_lock);
+		r = pin_dir_name_lock(
+			n, pin_dir_lock_netns(n, a->netns_fd, &a->netns_lock),
+			t->ifname);
 	if (r == 0)
 		r = admission_id(n, t, a->netns_fd, a->id);
 	if (r == 0)

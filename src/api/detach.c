@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The public functions that find an attachment by its interface. */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "api/admission.h"
@@ -30,13 +32,41 @@ static int resolve_id(struct natra *n, const struct natra_target *t, int fd,
 	r = scene_look(n, fd, t->ifname, &scene);
 	if (r < 0)
 		return r;
-	return attachment_owner(n, &scene.pod_netns, scene.pod.ifindex, ret_id);
+	return attachment_owner(n, &scene.pod_netns, scene.pod.ifindex, false,
+				ret_id);
+}
+
+/* Returns whether an attachment has the id that it gets if none is given. */
+static bool has_default_id(const struct record *record)
+{
+	char id[NATRA_ID_MAX + 1];
+
+	(void)snprintf(id, sizeof(id), "%" PRIu64 "-%s",
+		       record->pod.netns_inode, record->pod.ifname);
+	return strcmp(record->id, id) == 0;
+}
+
+/* Removes what is in the directory. A caller that names no id has attached without one: what
+ * another one has attached under an id is not removed. */
+static int remove_found(struct natra *n, const struct natra_target *t, int fd,
+			const struct pin_dir *dir, bool *ret_is_there)
+{
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	const bool is_there = pin_find_gen(n, dir->path, &gen) != -ENOENT;
+
+	if ((!t->id || !t->id[0]) && gen.kind != RECORD_NONE &&
+	    !has_default_id(&gen.record))
+		return with_code(n, NATRA_CODE_OTHER_ID,
+				 refuse(n, -EBUSY,
+					"interface '%s' is attached as '%s'",
+					t->ifname, gen.record.id));
+	*ret_is_there = is_there;
+	return teardown_all(n, dir, NULL, fd);
 }
 
 int natra_detach(struct natra *n, const struct natra_target *target)
 {
 	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
-	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	char id[NATRA_ID_MAX + 1];
 	struct natra_target t;
 	cleanup_close int fd = -1;
@@ -64,10 +94,8 @@ int natra_detach(struct natra *n, const struct natra_target *target)
 		r = admission_id(n, &t, fd, id);
 	if (r == 0)
 		r = pin_dir_lock_id(n, id, false, &dir);
-	if (r == 0) {
-		is_there = pin_find_gen(n, dir.path, &gen) != -ENOENT;
-		r = teardown_all(n, &dir, NULL, fd);
-	}
+	if (r == 0)
+		r = remove_found(n, &t, fd, &dir, &is_there);
 	if (r == 0)
 		pin_dir_remove(&dir);
 	/* This is also done if nothing was attached: the last call may have

@@ -7,7 +7,6 @@
 #include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -145,20 +144,15 @@ static int check_capabilities(struct natra *n)
 	return r;
 }
 
-/* Checks that bpffs is mounted, or that there is a directory where natra_attach
+/* Checks that bpffs is mounted, or that there is an empty directory where natra_attach
  * can mount it. */
 static int check_bpffs(struct natra *n)
 {
-	struct stat st;
 	int r = place_is_mounted(n);
 
-	if (r != 0)
-		return r < 0 ? r : 0;
-	if (stat(n->bpffs, &st) < 0)
-		return fail_errno(n, -errno, "bpffs '%s'", n->bpffs);
-	if (!S_ISDIR(st.st_mode))
-		return fail_errno(n, -ENOTDIR, "bpffs '%s'", n->bpffs);
-	return 0;
+	if (r == 0)
+		return place_check(n);
+	return r < 0 ? r : 0;
 }
 
 /* Tries bpf(2), which a kernel without BPF, the user namespace of a container

@@ -49,9 +49,16 @@ struct owner {
 	struct natra *n;
 	const struct netns_id *netns;
 	uint32_t ifindex;
+	bool by_side;
 	char *ret_id;
 	bool found;
 };
+
+static bool is_at(const struct owner *owner, const struct record_link *link)
+{
+	return link->netns_cookie == owner->netns->cookie &&
+	       link->ifindex == owner->ifindex;
+}
 
 static int match_owner(void *arg, const char *path)
 {
@@ -63,10 +70,12 @@ static int match_owner(void *arg, const char *path)
 		return 0;
 	if (r < 0 && r != -ESTALE)
 		return r;
-	if (gen.record.pod.netns_cookie != owner->netns->cookie)
+	if (!owner->by_side &&
+	    gen.record.pod.netns_cookie != owner->netns->cookie)
 		return 0;
 	identity_follow(owner->n, &gen);
-	if (gen.record.pod.ifindex != owner->ifindex)
+	if (!is_at(owner, &gen.record.pod) &&
+	    !(owner->by_side && is_at(owner, &gen.record.host)))
 		return 0;
 	(void)str_copy(owner->ret_id, NATRA_ID_MAX + 1, gen.record.id);
 	owner->found = true;
@@ -75,9 +84,9 @@ static int match_owner(void *arg, const char *path)
 }
 
 int attachment_owner(struct natra *n, const struct netns_id *netns,
-		     uint32_t ifindex, char *ret_id)
+		     uint32_t ifindex, bool by_side, char *ret_id)
 {
-	struct owner owner = {n, netns, ifindex, ret_id, false};
+	struct owner owner = {n, netns, ifindex, by_side, ret_id, false};
 	int r = pin_dir_foreach_id(n, match_owner, &owner);
 
 	if (r < 0)

@@ -19,10 +19,11 @@ int attachment_find_any(struct natra *n, const char *id,
 int attachment_lock(struct natra *n, const char *id, struct pin_dir *ret_dir,
 		    struct pin_gen *ret_gen);
 
-/* Finds the id of what is attached to an interface. Returns -ENOENT, without an
- * error text, if nothing is. */
+/* Finds the id of what is attached to an interface; of what has programs on it, which may be
+ * the host side of another one, if by_side. Returns -ENOENT, without an error text, if nothing
+ * is. */
 int attachment_owner(struct natra *n, const struct netns_id *netns,
-		     uint32_t ifindex, char *ret_id);
+		     uint32_t ifindex, bool by_side, char *ret_id);
 
 /* Reads the subnets of an attachment. Returns -ENOENT, with an error text, if
  * somebody has unpinned them. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "attach/check.h"
 #include "attach/identity.h"
 #include "attach/teardown.h"
 #include "util/str.h"
@@ -57,6 +58,21 @@ bool order_is_for(const struct record *record, const struct scene *scene)
 	       record->pod.netns_cookie == scene->pod_netns.cookie;
 }
 
+/* Refuses to take the limits away from an interface that still exists. If none hold there, it is
+ * on record that they do not. */
+static int refuse_move(struct natra *n, const struct pin_gen *before)
+{
+	const struct record *record = &before->record;
+	int r = record->unshaped ? 0 : check_exists(n, before);
+
+	return r == 1 ? with_code(
+				n, NATRA_CODE_OTHER_INTERFACE,
+				refuse(n, -EBADE,
+				       "interface '%s' in another netns has the limits of '%s', and still exists",
+				       record->pod.ifname, record->id))
+		      : r;
+}
+
 int order_look_before(struct natra *n, const struct pin_dir *dir,
 		      const struct order *order, struct pin_gen *ret_before)
 {
@@ -68,9 +84,10 @@ int order_look_before(struct natra *n, const struct pin_dir *dir,
 		return r == -ENOENT ? 0 : r;
 	identity_follow(n, ret_before);
 	if (ret_before->record.pod.netns_cookie != scene->pod_netns.cookie)
-		return 1;
-	r = identity_check(n, ret_before, scene->pod_fd, scene->pod.ifindex,
-			   NULL);
+		r = refuse_move(n, ret_before);
+	else
+		r = identity_check(n, ret_before, scene->pod_fd,
+				   scene->pod.ifindex, NULL);
 	return r < 0 ? r : 1;
 }
 

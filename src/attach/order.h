@@ -28,9 +28,9 @@ void order_set_link(struct record_link *link, const struct link_info *info,
 bool order_is_for(const struct record *record, const struct scene *scene);
 
 /*
- * Looks for what the order's id has already. An id stays with its interface: another one in
- * the same namespace is refused, see identity_check; in another namespace the id means
- * something else. Returns 1 if there is something, of any ABI, 0 if not, or -errno.
+ * Looks for what the order's id has already. An id stays with its interface while that exists:
+ * another one is refused, see identity_check; so is one in another namespace. Returns 1 if there
+ * is something, of any ABI, 0 if not, or -errno.
  */
 int order_look_before(struct natra *n, const struct pin_dir *dir,
 		      const struct order *order, struct pin_gen *ret_before);

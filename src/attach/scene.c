@@ -47,8 +47,7 @@ static int look_at_hooks(struct natra *n, struct scene *scene, uint32_t ifindex)
 		if (r == 0)
 			r = hook_clsact_list(n, &hook, note_program, scene,
 					     &is_cut);
-		/* A program of natra's may be among those that were not read. */
-		scene->foreign_natra |= is_cut;
+		scene->is_cut |= is_cut;
 	}
 	return r;
 }
@@ -140,7 +139,28 @@ static int look_at_host(struct natra *n, const struct scene *scene,
 		forget_error(n);
 		return 0;
 	}
+	ret_host->pod_netns = scene->host_netns;
 	return r < 0 ? r : look_at_hooks(n, ret_host, ret_host->pod.ifindex);
+}
+
+/* Warns of programs of natra's on an interface of a scene that nothing is attached to. */
+static int warn_beside(struct natra *n, const struct scene *at, const char *id)
+{
+	char owner[NATRA_ID_MAX + 1];
+	int r = attachment_owner(n, &at->pod_netns, at->pod.ifindex, true,
+				 owner);
+
+	if (r == -ENOENT && at->foreign_natra)
+		log_line(
+			n, NATRA_LOG_WARN,
+			"%s: '%s' has natra programs without a record in this bpffs",
+			id, at->pod.ifname);
+	else if (r == 0 && strcmp(owner, id) != 0)
+		log_line(
+			n, NATRA_LOG_WARN,
+			"%s: '%s' at one end of this veth has the limits of '%s', which hold as well",
+			id, at->pod.ifname, owner);
+	return r == -ENOENT ? 0 : r;
 }
 
 int scene_refuse_other(struct natra *n, const struct scene *scene,
@@ -148,18 +168,14 @@ int scene_refuse_other(struct natra *n, const struct scene *scene,
 {
 	struct scene at = *scene;
 	char owner[NATRA_ID_MAX + 1];
-	int r = at.foreign_natra ? 0 : look_at_host(n, scene, &at);
+	int r = at.foreign_natra || at.is_cut ? 0 : look_at_host(n, scene, &at);
 
-	if (r < 0 || !at.foreign_natra)
+	if (r < 0 || !(at.foreign_natra || at.is_cut))
 		return r;
-	r = attachment_owner(n, &scene->pod_netns, scene->pod.ifindex, owner);
-	if (r == -ENOENT) {
-		log_line(
-			n, NATRA_LOG_WARN,
-			"%s: '%s' has natra programs without a record in this bpffs",
-			id, at.pod.ifname);
-		return 0;
-	}
+	r = attachment_owner(n, &scene->pod_netns, scene->pod.ifindex, false,
+			     owner);
+	if (r == -ENOENT)
+		return warn_beside(n, &at, id);
 	if (r == 0 && strcmp(owner, id) != 0)
 		return with_code(n, NATRA_CODE_OTHER_ID,
 				 refuse(n, -EBUSY,

@@ -14,6 +14,7 @@ struct scene {
 	struct netns_id host_netns; /* the caller's */
 	struct link_info pod;
 	bool foreign_natra; /* natra programs are on its hooks already */
+	bool is_cut;        /* not all of the programs were read */
 	bool others;        /* programs of other owners are */
 };
 

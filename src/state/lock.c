@@ -11,11 +11,12 @@
 #include <time.h>
 
 #include "util/cleanup.h"
+#include "util/clock.h"
 #include "util/str.h"
 
 #define FIRST_PAUSE_MS 1U
 #define LAST_PAUSE_MS  20U
-#define NS_PER_MS      1000000L
+#define NS_PER_MS      1000000U
 /* How often the holder is looked for: each new one may have the lock for as long as the
  * last one. */
 #define LOOK_MS        250U
@@ -37,7 +38,7 @@ static int is_current(int fd, const char *path)
 
 static void pause_ms(unsigned int ms)
 {
-	const struct timespec pause = {.tv_nsec = (long)ms * NS_PER_MS};
+	const struct timespec pause = {.tv_nsec = (long)(ms * NS_PER_MS)};
 
 	(void)nanosleep(&pause, NULL);
 }
@@ -84,24 +85,31 @@ static pid_t find_holder(int fd)
 struct waiting {
 	unsigned int for_holder_ms; /* since this process has the lock */
 	unsigned int in_all_ms;
-	pid_t holder; /* as find_holder() returns it */
+	uint64_t begin_ns, holder_begin_ns; /* CLOCK_MONOTONIC; 0: not yet */
+	pid_t holder; /* as find_holder() returns it; meaningless before the first look */
 };
 
 /* Waits a while, and returns whether to try again. */
 static bool wait_more(struct waiting *w, int fd, unsigned int ms)
 {
 	const unsigned int looks = w->in_all_ms / LOOK_MS;
+	uint64_t now;
 
+	if (!w->begin_ns)
+		w->begin_ns = w->holder_begin_ns = clock_ns(CLOCK_MONOTONIC);
 	pause_ms(ms);
-	w->in_all_ms += ms;
-	w->for_holder_ms += ms;
+	now = clock_ns(CLOCK_MONOTONIC);
+	w->in_all_ms = (unsigned int)((now - w->begin_ns) / NS_PER_MS);
 	if (w->in_all_ms / LOOK_MS != looks) {
 		const pid_t holder = find_holder(fd);
 
-		if (holder != w->holder)
-			w->for_holder_ms = 0;
+		/* Who is found first has had it all the time. */
+		if (looks && holder != w->holder)
+			w->holder_begin_ns = now;
 		w->holder = holder;
 	}
+	w->for_holder_ms =
+		(unsigned int)((now - w->holder_begin_ns) / NS_PER_MS);
 	return w->for_holder_ms < LOCK_DEADLINE_MS && w->in_all_ms < LONGEST_MS;
 }
 

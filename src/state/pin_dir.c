@@ -142,6 +142,18 @@ static int make_root(struct natra *n)
 	return r < 0 ? r : pin_dir_make(n, path);
 }
 
+int pin_dir_name_lock(struct natra *n, int r, const char *name)
+{
+	const enum natra_code code =
+		r == -EBUSY ? NATRA_CODE_LOCKED : NATRA_CODE_NONE;
+
+	return r == -EBUSY || r == -ECANCELED
+		       ? with_code(n, code,
+				   refuse(n, r, "%s: the lock of '%s'",
+					  last_error(n), name))
+		       : r;
+}
+
 int pin_dir_lock_id(struct natra *n, const char *id, bool create,
 		    struct pin_dir *ret_dir)
 {
@@ -150,7 +162,9 @@ int pin_dir_lock_id(struct natra *n, const char *id, bool create,
 
 	if (r == 0 && create)
 		r = make_root(n);
-	return r < 0 ? r : lock_path(n, path, create, LOCK_BEFORE, ret_dir);
+	if (r == 0)
+		r = lock_path(n, path, create, LOCK_BEFORE, ret_dir);
+	return pin_dir_name_lock(n, r, id);
 }
 
 int pin_dir_lock(struct natra *n, const char *path, struct pin_dir *ret_dir)

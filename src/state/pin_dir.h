@@ -45,6 +45,10 @@ struct pin_dir {
  * returned. */
 typedef int (*pin_dir_fn)(void *arg, const char *path);
 
+/* Returns r, what a lock returned, and names to its error text what is locked, if that was waited
+ * for: the path of the lock says it to nobody. */
+int pin_dir_name_lock(struct natra *n, int r, const char *name);
+
 /*
  * Locks the directory of an id. With `create`, mounts bpffs and makes the
  * directories if they are missing; otherwise returns -ENOENT, without an error

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "state/place.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -211,6 +212,24 @@ int place_is_mounted(struct natra *n)
 	return fs.f_type == BPF_FS_MAGIC;
 }
 
+int place_check(struct natra *n)
+{
+	cleanup_dir DIR *dir = opendir(n->bpffs);
+	const struct dirent *entry;
+
+	if (!dir)
+		return fail_errno(n, -errno, "bpffs '%s'", n->bpffs);
+	while ((entry = readdir(dir))) {
+		if (strcmp(entry->d_name, ".") != 0 &&
+		    strcmp(entry->d_name, "..") != 0)
+			return refuse(
+				n, -ENOTEMPTY,
+				"bpffs '%s': is not one, and a mount would hide what is there ('%s')",
+				n->bpffs, entry->d_name);
+	}
+	return 0;
+}
+
 /* Mounts bpffs at the directory of the descriptor. Runs on a thread in the
  * mount namespace of pid 1, and with that namespace's root. */
 static int mount_here(void *arg)
@@ -228,8 +247,10 @@ static int mount_here(void *arg)
 int place_mount(struct natra *n)
 {
 	cleanup_close int place_fd = -1, mnt_fd = -1;
-	int r = 0;
+	int r = place_check(n);
 
+	if (r < 0)
+		return r;
 	if (strcmp(n->bpffs, INIT_BPFFS) != 0 || in_init_mounts() == 1) {
 		if (mount("bpf", n->bpffs, "bpf", 0, MOUNT_OPTIONS) < 0)
 			r = -errno;

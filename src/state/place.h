@@ -19,6 +19,10 @@ int place_find(struct natra *n);
  * not. */
 int place_is_mounted(struct natra *n);
 
+/* Returns 0 if a bpffs can be mounted at n->bpffs, which is not one. Returns -ENOTEMPTY if that
+ * would hide files. */
+int place_check(struct natra *n);
+
 /* Mounts a bpffs at n->bpffs, in the mount namespace that the path leads to. */
 int place_mount(struct natra *n);
 

@@ -227,6 +227,26 @@ static void detach_tells_what_it_did(void **state)
 	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
 }
 
+/* The name of an interface stands for the default id, not for one that somebody gave. */
+static void detach_by_name_removes_no_other_id(void **state)
+{
+	struct natra_target target = pod_target(&pod, NULL);
+	struct natra_policy policy = policy_of(10, 10);
+
+	(void)state;
+	attach();
+	assert_int_equal(KEPT(natra_detach(n, &target)), -EBUSY);
+	assert_int_equal(natra_error_code(n), NATRA_CODE_OTHER_ID);
+	says(n, "'eth0'", ID);
+	assert_int_equal(natra_check(n, ID, NULL), 0);
+	rig_detach(n, ID);
+	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
+	rig_sh("ip -n " POD " link set eth0 down &&"
+	       "ip -n " POD " link set eth0 name wan0");
+	target.ifname = "wan0";
+	assert_int_equal(KEPT(natra_detach(n, &target)), 1);
+}
+
 /* A code is of the last error only, also of one whose text nobody formats. */
 static void codes_are_of_the_last_call(void **state)
 {
@@ -268,6 +288,7 @@ int main(void)
 		POD_CASE(what_differs_beside_the_kernel),
 		POD_CASE(configure_without_rates),
 		POD_CASE(detach_tells_what_it_did),
+		POD_CASE(detach_by_name_removes_no_other_id),
 		POD_CASE(codes_are_of_the_last_call),
 		POD_CASE(codes_have_names),
 	};

@@ -7,10 +7,13 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <net/if.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#define OTHER "other"
+#define OTHER    "other"
+#define END      "host-end"
+#define LINE_MAX 512
 
 static void attach(enum natra_mode mode)
 {
@@ -336,6 +339,52 @@ static void stranger_with_the_index_of_the_peer_is_left_alone(void **state)
 	rig_sh("ip link del own && ip netns del third && ip netns del far");
 }
 
+static void keep_warning(void *arg, enum natra_log_level level,
+			 const char *line)
+{
+	if (level == NATRA_LOG_WARN)
+		(void)snprintf(arg, LINE_MAX, "%s", line);
+}
+
+/* Attaches to one end of the veth as `id`, while the other one has limits of `beside`. */
+static void warns_of(const char *beside, const char *id, const char *ifname)
+{
+	struct natra_open_opts opts = NATRA_INIT(opts);
+	struct natra_target target = pod_target(&pod, id);
+	struct natra_policy policy = policy_of(10, 20);
+	char line[LINE_MAX] = "";
+	struct natra *logged;
+
+	target.ifname = ifname;
+	target.netns = strcmp(ifname, NODE_SIDE) == 0 ? NULL : pod.path;
+	opts.bpffs_path = BPFFS;
+	opts.log_fn = keep_warning;
+	opts.log_arg = line;
+	assert_int_equal(natra_open(&logged, &opts), 0);
+	assert_int_equal(natra_attach(logged, &target, &policy, NULL), 0);
+	if (beside)
+		assert_non_null(strstr(line, beside));
+	else
+		assert_string_equal(line, "");
+	natra_close(logged);
+}
+
+/* What the node sends into the pod goes out of the host's end. */
+static void both_ends_of_a_veth_have_limits(void **state)
+{
+	struct natra_stats stats = NATRA_INIT(stats);
+
+	(void)state;
+	warns_of(NULL, END, NODE_SIDE);
+	pod_send(&pod, 5);
+	assert_int_equal(natra_stats(n, END, &stats), 0);
+	assert_true(stats.egress.mice.packets >= 5);
+	warns_of("has the limits of '" END "'", ID, "eth0");
+	rig_detach(n, END);
+	warns_of("has the limits of '" ID "'", END, NODE_SIDE);
+	rig_detach(n, END);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -346,6 +395,7 @@ int main(void)
 		POD_CASE(empty_clsact_of_another_stays),
 		POD_CASE(own_clsact_goes_with_the_limits_of_the_pod),
 		POD_CASE(very_many_filters_are_not_all_read),
+		POD_CASE(both_ends_of_a_veth_have_limits),
 		POD_CASE(stranger_with_the_index_of_the_peer_is_left_alone),
 	};
 

@@ -231,6 +231,33 @@ static void filter_is_put_back(void **state)
 	assert_int_equal(KEPT(natra_check(n, ID, NULL)), 0);
 }
 
+/* The same id in another namespace, as when a runtime has forgotten to detach a pod. */
+static void other_pod(enum natra_mode mode)
+{
+	struct pod other = pod_make("other");
+	struct natra_target target = pod_target(&other, ID);
+	struct natra_policy policy = policy_of(10, 20);
+	char *before = rig_state();
+
+	is_other(KEPT(natra_attach(n, &target, &policy, NULL)));
+	says(n, "another netns", ID);
+	rig_same_state(before);
+	free(before);
+	assert_int_equal(KEPT(natra_check(n, ID, NULL)), 0);
+	still_limits(mode);
+	rig_sh("ip link del " NODE_SIDE);
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
+	assert_int_equal(KEPT(natra_check(n, ID, NULL)), 0);
+	rig_detach(n, ID);
+	pod_remove(&other);
+}
+
+static void another_pod_gets_the_id_when_the_first_is_gone(void **state)
+{
+	(void)state;
+	each_mode(other_pod);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -239,6 +266,7 @@ int main(void)
 		POD_CASE(decoy_has_the_same_peer_index),
 		POD_CASE(other_index_is_followed),
 		POD_CASE(filter_is_put_back),
+		POD_CASE(another_pod_gets_the_id_when_the_first_is_gone),
 	};
 
 	rig_enter();

@@ -312,7 +312,7 @@ static void a_wait_can_be_cancelled(void **state)
 	before = rig_state();
 	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)),
 			 -ECANCELED);
-	says(n, path, "cancelled");
+	says(n, path, "cancelled: the lock of 'eth0'");
 	assert_int_equal(asked, 3);
 	rig_same_state(before);
 	free(before);
@@ -327,7 +327,7 @@ static void a_wait_can_be_cancelled(void **state)
 	fd = open(info.pin_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
 	assert_int_equal(KEPT(natra_detach(n, &target)), -ECANCELED);
-	says(n, info.pin_path, "cancelled");
+	says(n, info.pin_path, "cancelled: the lock of 'impatient'");
 	(void)close(fd);
 	assert_int_equal(natra_check(n, target.id, NULL), 0);
 	assert_int_equal(natra_detach(n, &target), 1);

@@ -41,11 +41,13 @@ static void a_node_that_works_is_ready(void **state)
 
 static void bpffs_is_not_needed_yet_but_its_place_is(void **state)
 {
-	static const struct {
+	char empty[] = "/tmp/natra-api-XXXXXX";
+	const struct {
 		const char *path;
 		int result;
 	} cases[] = {
-		{"/tmp", 0},
+		{mkdtemp(empty), 0},
+		{"/tmp", -ENOTEMPTY},
 		{"/nosuch/bpf", -ENOENT},
 		{"/etc/passwd", -ENOTDIR},
 	};
@@ -60,6 +62,23 @@ static void bpffs_is_not_needed_yet_but_its_place_is(void **state)
 		natra_close(n);
 	}
 	assert_int_equal(access("/tmp/natra", F_OK), -1);
+	assert_int_equal(rmdir(empty), 0);
+}
+
+/* A mount would hide what is in a directory that was named by mistake. */
+static void full_directory_is_not_mounted_over(void **state)
+{
+	struct natra *n = open_at("/tmp");
+	struct natra_target target = NATRA_INIT(target);
+	struct natra_policy policy = policy_of(10, 20);
+
+	(void)state;
+	target.ifname = "lo";
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)),
+			 -ENOTEMPTY);
+	says(n, "'/tmp'", "hide");
+	assert_int_equal(access(BPFFS, F_OK), 0);
+	natra_close(n);
 }
 
 /* Runs in a child, because a capability that was given away does not come
@@ -136,6 +155,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_node_that_works_is_ready),
 		cmocka_unit_test(bpffs_is_not_needed_yet_but_its_place_is),
+		cmocka_unit_test(full_directory_is_not_mounted_over),
 		cmocka_unit_test(a_missing_capability_is_named),
 		cmocka_unit_test(the_parts_of_the_kernel_are_told),
 	};
