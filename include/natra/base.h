@@ -12,15 +12,22 @@
 #define NATRA_API
 #endif
 
-/** Initialiser of every struct that begins with `sz`: all zero but the size. Such a
+/** Initialiser of every struct that begins with `sz`: all zero but the size. Later, and on the
+ *  heap, C needs the type: `*p = (struct natra_info)NATRA_INIT(*p)`. Such a
  *  struct grows at its end. One that others contain has `room` instead, of which members
  *  of later versions take a part, so that it stays as long as it is, also in a copy. */
 #ifdef __cplusplus
-template <typename T> static inline T natra_initial()
+template <typename T> struct natra_bare {
+	typedef T type;
+};
+template <typename T> struct natra_bare<T &> {
+	typedef T type;
+};
+template <typename T> static inline typename natra_bare<T>::type natra_initial()
 {
-	T t = T();
+	typename natra_bare<T>::type t = typename natra_bare<T>::type();
 
-	t.sz = sizeof(T);
+	t.sz = sizeof(t);
 	return t;
 }
 #define NATRA_INIT(var) natra_initial<decltype(var)>()

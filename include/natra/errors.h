@@ -43,8 +43,8 @@ enum natra_code {
 	NATRA_CODE_LIMITS_DIFFER,
 	NATRA_CODE_CLASSES_DIFFER,
 	NATRA_CODE_ANNOTATION, /**< EINVAL: of natra_policy_annotate */
-	/** EBADE: in the place of the interface that has the limits is another one, as a
-	 *  process in the pod can arrange. The limits stay where they are. */
+	/** EBADE: the interface that has the limits is another one, in another netns, or
+	 *  out of its place, as a process in the pod can arrange. The limits stay there. */
 	NATRA_CODE_OTHER_INTERFACE,
 	/** EBADE: all is there, but packets pass natra's program: see
 	 *  `ingress_bypassed_percent` of natra_info. */

@@ -1,42 +1,48 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /**
  * @file natra.h
- * @brief libnatra: limit the bandwidth of a pod's interface without hurting
- *        its small flows.
+ * @brief libnatra: limit the bandwidth of a pod's interface without hurting its small flows.
  *
- * Directions are the pod's: *ingress* goes into the pod, *egress* out of it.
- * Every quantity has its unit in its name. Rates are bit/s, sizes are bytes
- * at layer 2, times are ns.
+ * Directions are the pod's: *ingress* goes into the pod, *egress* out of it. The pod's is the
+ * interface that the caller names: ingress is what it receives. If that is the host's end of
+ * a veth, what goes into the pod is its *egress*. Every quantity has its unit in its name:
+ * rates are bit/s, bursts bits, sizes bytes at layer 2, and times ns.
  *
- * Errors: a function that can fail returns 0 or a negative errno and leaves
- * its `ret_` parameters untouched on failure; natra_error() then has one line
- * of text that names the object, which is for people: natra_error_code() tells
- * apart what has the same errno, and natra_error_about() names it for programs. -ECANCELED is returned only if the options of
- * natra_open say so. The library never prints, never exits, and
- * changes nothing of the calling thread (network namespace, signal mask, umask).
+ * Errors: a function that can fail returns 0 or a negative errno and leaves its `ret_`
+ * parameters untouched on failure; natra_error() then has one line of text that names the
+ * object, which is for people: natra_error_code() tells apart what has the same errno, and
+ * natra_error_about() names it for programs. No signal ends a call with -EINTR; -ECANCELED is
+ * returned only if the options of natra_open say so. The library never prints, never exits,
+ * and changes nothing of the calling thread (network namespace, signal mask, umask). In the
+ * process it sets libbpf's print function once, which then has natra's own lines of libbpf go
+ * to natra's log, and others to the function that was set before. A program that sets its own
+ * does so before it calls natra; else that gets natra's lines, too.
  *
- * Threads: one handle may be used by one thread at a time; two handles are
- * independent. Processes may work on the same attachment at once: the library
- * locks it. A call that changes something waits for a process that has a lock for 5 s at
- * most (it may be stopped), then it fails with -EBUSY, and natra_error() names both.
+ * Threads: one handle may be used by one thread at a time; two handles are independent, and
+ * one may be used after fork(2). Processes may work on the same attachment at once: the
+ * library locks it. A call that changes something waits 5 s for a process that keeps a lock
+ * (it may be stopped), then it fails with -EBUSY, and natra_error() names the process and
+ * what it has locked.
  *
  * State: all of it is pinned on bpffs, at the path of natra_open_opts, or else on the
  * one that pid 1 has at /sys/fs/bpf. In another mount namespace, such as the one that
  * `ip netns exec` makes, /sys/fs/bpf may be another directory. The library then uses
  * pid 1's directory through /proc/1/root; calls fail with -EPERM if it cannot be opened
  * and with -ENOTDIR if pid 1 has no such directory. Where there is no bpffs yet,
- * attaching mounts one.
+ * attaching mounts one, if the directory is empty (else -ENOTEMPTY). It stays mounted.
  *
- * Privileges: the library needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN. For
- * interfaces in another network namespace and to mount bpffs it needs
- * CAP_SYS_ADMIN, which implies the first two; for pid 1's bpffs from another
- * mount namespace also CAP_SYS_PTRACE, and CAP_SYS_CHROOT to mount it. Without
- * them calls fail with -EPERM, or with -EACCES where the verifier refuses.
+ * Privileges: the library needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN, and to be the owner
+ * of bpffs, which is root, or CAP_DAC_OVERRIDE. For interfaces in another network namespace,
+ * for natra_probe and to mount bpffs it needs CAP_SYS_ADMIN, which implies the first two; for
+ * pid 1's bpffs from another mount namespace also CAP_SYS_PTRACE, and CAP_SYS_CHROOT to mount
+ * it. Without them any call that reads or changes state fails with -EPERM, or with -EACCES
+ * where bpffs or the verifier refuses.
  *
- * Structs that the caller passes begin with their own size, so that an old
- * program works with a newer library. Initialise them with NATRA_INIT, and give a
- * copy of a struct that a callback got its own size. A size that the struct never had is
- * -EINVAL; what a newer program's struct has beyond the library's is not written:
+ * Structs that the caller passes begin with their own size, so that an old program works with
+ * a newer library. Initialise them with NATRA_INIT. A struct that a callback got may be shorter
+ * or longer than the program knows it: only the program's own has its size. A size that the
+ * struct never had is -EINVAL; what a newer program's struct has beyond the library's is not
+ * written:
  *
  * @code
  * #include <natra/natra.h>
@@ -84,14 +90,16 @@
 extern "C" {
 #endif
 
-/** Opaque handle; holds options and the last error text, no kernel state. */
+/** Opaque handle; holds options and the last error text, no kernel state, no descriptor. */
 struct natra;
 
 /**
  * @brief Make a handle.
  * @param ret_n  the handle; free it with natra_close.
  * @param opts   NULL for the defaults; copied.
- * @return 0; -EINVAL unknown option; -ENOMEM; refuse_other_abi: -ESTALE, or of the bpffs.
+ * @return 0; -EINVAL unknown option, or a wrong `sz`; -ENOMEM; with refuse_other_abi -ESTALE,
+ *         or what reading bpffs failed with, which is logged. There is no handle to ask for
+ *         a text then.
  */
 NATRA_API int natra_open(struct natra **ret_n,
 			 const struct natra_open_opts *opts);
@@ -103,7 +111,7 @@ NATRA_API void natra_close(struct natra *n);
  * @brief Report what the kernel can do, and which mode `auto` would take.
  *
  * Leaves nothing behind: natra queries the hooks, and tries fq in a network
- * namespace of its own.
+ * namespace of its own, for which it needs CAP_SYS_ADMIN.
  *
  * @param ret_features  `sz` set by the caller.
  * @return 0; -EINVAL; -EPERM; -ENOMEM.
@@ -114,13 +122,12 @@ NATRA_API int natra_probe(struct natra *n, struct natra_features *ret_features);
  * @brief Check whether attaching to an interface in another network namespace
  *        can work here; cheap enough to be called every few seconds.
  *
- * Looks at the privileges of the process and the place of bpffs, creates one
- * small map, and has the verifier look at a few instructions that natra needs.
- * Loads no program, enters no namespace and mounts nothing; natra_probe reports
- * more.
+ * Looks at the privileges of the process and the place of bpffs, creates one small map, and has
+ * the verifier look at a few instructions that natra needs. Loads no program, enters no
+ * namespace and mounts nothing; natra_probe reports more.
  *
  * @return 0; -EOPNOTSUPP the kernel has no BPF or lacks what natra needs, which
- *         natra_error() names; -ENOENT, -ENOTDIR there is no place for bpffs;
+ *         natra_error() names; -ENOENT, -ENOTDIR, -ENOTEMPTY there is no place for bpffs;
  *         -EPERM; -ENOMEM; others as the kernel returned them.
  */
 NATRA_API int natra_status(struct natra *n);
@@ -147,8 +154,9 @@ NATRA_API int natra_policy_check(struct natra *n,
  * has in a direction without a rate are left out, and what it is in a group if it is in
  * none: so a caller's policy may have values for whatever rates pods ask for.
  *
- * What is not allowed is ignored, and logged as NATRA_LOG_WARN, except for rates, which
- * are there for runtimes as well.
+ * What is neither in `allowed` nor covered by allow_all is ignored, also if its value is bad,
+ * and logged as NATRA_LOG_WARN. Kubernetes' rates are ignored without that line, because the
+ * runtime reads them as well: a caller that wants them from here allows them.
  *
  * @param policy       `sz` set by the caller; changed on success only. It is for
  *                     natra_policy_check or natra_attach to judge it as a whole.
@@ -168,10 +176,12 @@ NATRA_API int natra_policy_annotate(struct natra *n,
  * @brief Shape an interface: create the attachment of `target`, or replace it.
  *
  * If it fails, the interface and the state are as before, save that an automatic group which
- * was there keeps the limits that it was given. A repeated call with the same
- * arguments succeeds and keeps counters, unless another build with another layout of
- * the maps made the attachment, or another owner's program has come in front on the host
- * side: then they begin again, see natra_upgrade, and natra is in front again. Other owners'
+ * was there keeps the limits that it was given. An id stays with its interface: as long as
+ * that exists, also in another netns, the id cannot be attached to another one (-EBADE).
+ * A repeated call succeeds and keeps counters, unless what natra_configure cannot change is
+ * another than before, another build with another layout of the maps made the attachment, or
+ * another owner's program has come in front on the host side: then they begin again, see
+ * natra_upgrade, and natra is in front again. Other owners'
  * programs on the same hooks still run, after natra's. The library logs a warning if a
  * program runs before natra's nevertheless (see natra_neighbour), and if limits of the
  * bandwidth plugin apply as well (see natra_find_leftovers).
@@ -182,25 +192,23 @@ NATRA_API int natra_policy_annotate(struct natra *n,
  * own, of which the library logs a warning. An automatic group whose floor its parent has no room for
  * has none, and a warning says so, too. natra_configure does the same.
  *
- * Mode AUTO tries, with EDT AUTO or ON: TCX podside, clsact podside, TCX
- * hostside, clsact hostside; with EDT OFF: TCX podside, TCX hostside, clsact
- * podside, clsact hostside; and goes to the next only if this kernel or
- * interface cannot do the one before. EDT AUTO leaves departure times out if
- * the kernel has no fq, or if the interface has a
- * qdisc that fq must not replace; natra_info says why.
+ * Mode AUTO tries, with EDT AUTO or ON: TCX podside, clsact podside, TCX hostside, clsact
+ * hostside; with EDT OFF: TCX podside, TCX hostside, clsact podside, clsact hostside; and goes
+ * to the next only if this kernel or interface cannot do the one before. EDT AUTO leaves
+ * departure times out if the kernel has no fq, or if the interface has a qdisc that fq must not
+ * replace; natra_info says why.
  *
  * @param ret_info  what was attached and why, as natra_query reports it; NULL:
  *                  not wanted. `sz` set by the caller.
- * @return 0; -EINVAL bad field; -ENODEV no such interface; -ENOENT no such
- *         netns or group; -ERANGE the floors of the group's members are more than
- *         its rate; -ELOOP the parent of an
- *         automatic group has a parent; -ECANCELED; -EOPNOTSUPP this kernel or interface cannot, or the
- *         interface's packets begin with neither an Ethernet header nor IP (as
- *         of InfiniBand); -EBUSY EDT is ON and another qdisc is installed, or
- *         mq is there for several transmit queues, or the interface belongs to
- *         another id, or another process had one of natra's locks for 5 s; -EBADE the id
- *         has limits on another interface of this netns, see NATRA_CODE_OTHER_INTERFACE;
- *         -EPERM; -ENOMEM; others as the kernel returned them.
+ * @return 0; -EINVAL bad field; -ENODEV no such interface; -ENOENT no such netns or group;
+ *         -ERANGE the floors of the group's members are more than its rate; -ELOOP the parent
+ *         of an automatic group has a parent; -ECANCELED; -EOPNOTSUPP this kernel or interface
+ *         cannot, or the interface's packets begin with neither an Ethernet header nor IP (as
+ *         of InfiniBand); -EBUSY EDT is ON and another qdisc is installed, or mq is there for
+ *         several transmit queues, or the interface belongs to another id, or another process
+ *         had one of natra's locks for 5 s; -EBADE the id has limits on another interface, see
+ *         NATRA_CODE_OTHER_INTERFACE; -ENOTEMPTY see above; -EPERM; -ENOMEM; others as the
+ *         kernel returned them.
  */
 NATRA_API int natra_attach(struct natra *n, const struct natra_target *target,
 			   const struct natra_policy *policy,
@@ -222,10 +230,9 @@ NATRA_API int natra_preload(struct natra *n, const struct natra_target *target,
 /**
  * @brief Change the limits of an attachment, atomically for each packet.
  *
- * Packets sent before the change were charged at the old rate. That debt delays later
- * packets by no more than horizon_ns (egress with departure times), pace_limit_ns
- * (ingress that is paced) or 100 ms (where nothing is paced), so a higher rate takes
- * effect at once.
+ * Packets sent before the change were charged at the old rate. That debt delays later packets
+ * by no more than horizon_ns (egress with departure times), pace_limit_ns (ingress that is
+ * paced) or 100 ms (where nothing is paced), so a higher rate takes effect at once.
  *
  * The policy is all that holds afterwards, but for what is fixed or a list: a member that
  * is 0 is the default again, and a direction without a rate is not limited any more, save
@@ -253,19 +260,17 @@ NATRA_API int natra_configure(struct natra *n, const char *id,
 /**
  * @brief Make an attachment of another build of natra run this library's programs.
  *
- * Where the two builds agree on the layout of the maps, the program is changed
- * in place: counters, buckets and known flows stay, no packet is lost or passes
- * unlimited meanwhile, and the attachments that share the program follow.
- * Otherwise the interface is attached again with the policy on record, as
- * natra_attach does it, and the counters begin again. The limits are derived
- * anew from the policy on record. Succeeds if there is nothing to change.
+ * Where the two builds agree on the layout of the maps, the program is changed in place:
+ * counters, buckets and known flows stay, no packet is lost or passes unlimited meanwhile, and
+ * the attachments that share the program follow. Otherwise the interface is attached again with
+ * the policy on record, as natra_attach does it, and the counters begin again. The limits are
+ * derived anew from the policy on record. Succeeds if there is nothing to change.
  *
  * Calling natra_attach again with the same arguments does the same.
  *
- * @return 0; -EINVAL; -ENOENT not attached; -ENODEV the interface is gone;
- *         -EOPNOTSUPP it is `unshaped`; -ESTALE it is of another ABI, so that
- *         its policy cannot be read: natra_attach replaces it; others as
- *         natra_attach.
+ * @return 0; -EINVAL; -ENOENT not attached; -ENODEV the interface is gone; -EOPNOTSUPP it is
+ *         `unshaped`; -ESTALE it is of another ABI, so that its policy cannot be read:
+ *         natra_attach replaces it; others as natra_attach.
  */
 NATRA_API int natra_upgrade(struct natra *n, const char *id);
 
@@ -276,7 +281,8 @@ NATRA_API int natra_upgrade(struct natra *n, const char *id);
  * when called twice. `target` needs `id`, or `ifname` (and netns) if the id
  * was the default. A qdisc, clsact or program of others is left.
  *
- * @return 1 removed; 0 there was nothing; -EINVAL; -EPERM; -ENOMEM; others as the
+ * @return 1 removed; 0 there was nothing; -EINVAL; -EBUSY `ifname` alone, and the interface
+ *         has another id (natra_find tells it), or a lock; -EPERM; -ENOMEM; others as the
  *         kernel returned them.
  */
 NATRA_API int natra_detach(struct natra *n, const struct natra_target *target);
@@ -285,14 +291,13 @@ NATRA_API int natra_detach(struct natra *n, const struct natra_target *target);
  * @brief Compare the kernel's state with what was last set, and that with a policy.
  * @param policy  NULL, or one to compare with: 0 is the default, and keeps what is fixed
  *                at attach; no list no subnets. The limits of its group are not compared.
- * @return 0 all is there; -ENOENT not attached; -ENODEV the interface is gone;
- *         -EBADE something differs, it is `unshaped`, or without a policy, packets pass
- *         natra's programs (NATRA_CODE_BYPASSED): natra_error() names the
- *         setting or the class with both values, or what is missing, and
- *         natra_error_code() tells these apart, and natra_error_about() names the
- *         setting or the class; a difference from `policy` comes first;
- *         -EUCLEAN a change of classes or subnets ended half-way: set them again;
- *         -EBUSY; -ECANCELED; -ESTALE; -EPERM; -ENOMEM.
+ * @return 0 all is there; -ENOENT not attached; -ENODEV the interface is gone; -EBADE something
+ *         differs, it is `unshaped`, or without a policy, packets pass natra's programs
+ *         (NATRA_CODE_BYPASSED): natra_error() names the setting or the class with both values,
+ *         or what is missing, and natra_error_code() tells these apart, and natra_error_about()
+ *         names the setting or the class; a difference from `policy` comes first; -EUCLEAN a
+ *         change of classes or subnets ended half-way: set them again; -EBUSY; -ECANCELED;
+ *         -ESTALE; -EPERM; -ENOMEM.
  */
 NATRA_API int natra_check(struct natra *n, const char *id,
 			  const struct natra_policy *policy);
@@ -312,8 +317,7 @@ NATRA_API int natra_query(struct natra *n, const char *id,
  *
  * @param fn  `cidr` is canonical ("10.1.2.3/8" comes as "10.0.0.0/8"), and
  *            the subnets come in ascending order, IPv4 before IPv6.
- * @return 0; what fn returned; -EINVAL; -ENOENT not attached; -ESTALE; -EPERM;
- *         -ENOMEM.
+ * @return 0; what fn returned; -EINVAL; -ENOENT not attached; -ESTALE; -EPERM; -ENOMEM.
  */
 NATRA_API int natra_foreach_subnet(struct natra *n, const char *id,
 				   natra_subnet_fn fn, void *arg);
@@ -323,8 +327,7 @@ NATRA_API int natra_foreach_subnet(struct natra *n, const char *id,
  *
  * @param fn  the subnets of a class are canonical and in ascending order, as by
  *            natra_foreach_subnet, which walks no subnets of classes.
- * @return 0; what fn returned; -EINVAL; -ENOENT not attached; -ESTALE; -EPERM;
- *         -ENOMEM.
+ * @return 0; what fn returned; -EINVAL; -ENOENT not attached; -ESTALE; -EPERM; -ENOMEM.
  */
 NATRA_API int natra_foreach_class(struct natra *n, const char *id,
 				  natra_class_fn fn, void *arg);
@@ -398,11 +401,10 @@ struct natra_events;
  * @brief Begin to read the events that the programs of this node report: see
  *        natra_event_reason.
  *
- * They write into one ring, which keeps the newest 1024 events of all attachments,
- * whether or not anybody reads. Reading takes nothing out of it, so there can be any
- * number of readers, and each begins with the oldest event that is kept. The events per
- * second of each attachment are bounded, so that it cannot overwrite those of others
- * before they are read.
+ * They write into one ring, which keeps the newest 1024 events of all attachments, whether or
+ * not anybody reads. Reading takes nothing out of it, so there can be any number of readers,
+ * and each begins with the oldest event that is kept. The events per second of each attachment
+ * are bounded, so that it cannot overwrite those of others before they are read.
  *
  * @param ret_events  the reader; free it with natra_events_close, before `n`. One
  *                    thread at a time may use it or `n`.
@@ -465,9 +467,8 @@ NATRA_API int natra_foreach_neighbour(struct natra *n, const char *id,
  * @param policy  what it should have, as far as that is known: it needs no rate. Else
  *                checked as by natra_attach.
  * @param reason  one line, cut after 255 bytes; natra_error(n) is allowed.
- * @return 0; -EINVAL bad field; -ENODEV no such interface; -ENOENT no such netns;
- *         -EBUSY, -EBADE as natra_attach; -EPERM; -ENOMEM; others as the kernel returned
- *         them.
+ * @return 0; -EINVAL bad field; -ENODEV no such interface; -ENOENT no such netns; -EBUSY,
+ *         -EBADE as natra_attach; -EPERM; -ENOMEM; others as the kernel returned them.
  */
 NATRA_API int natra_record_unshaped(struct natra *n,
 				    const struct natra_target *target,
@@ -482,8 +483,7 @@ NATRA_API int natra_record_unshaped(struct natra *n,
  * versions 1.5.0 and 1.5.1 also by its classes, and a u32 filter on its ingress qdisc if it
  * redirects to an ifb with a name of the plugin's (or Calico's), or to one that is gone.
  *
- * @param target         `ifname` and its netns; or `id` alone, of what natra
- *                       has attached.
+ * @param target         `ifname` and its netns; or `id` alone, of what natra has attached.
  * @param ret_leftovers  `sz` set by the caller. All false if there is nothing,
  *                       and if the interface has no peer in the caller's netns.
  * @return 0; -EINVAL; -ENODEV no such interface; -ENOENT no such netns or id;
@@ -496,12 +496,11 @@ NATRA_API int natra_find_leftovers(struct natra *n,
 /**
  * @brief Let pass what waits in the limits that natra_find_leftovers finds.
  *
- * To be called before natra_remove_leftovers, which drops what waits: a TCP
- * connection of which seconds wait there would stand still for as long.
- * natra's own limits, if there are any by the `id`, do not hold meanwhile, since they
- * would drop it, too. If the process is killed, natra_check tells that they do not
- * hold, and natra_gc gives them back; so does natra_remove_leftovers, natra_configure or
- * natra_upgrade with the same id.
+ * To be called before natra_remove_leftovers, which drops what waits: a TCP connection of which
+ * seconds wait there would stand still for as long. natra's own limits, if there are any by the
+ * `id`, do not hold meanwhile, since they would drop it, too. If the process is killed,
+ * natra_check tells that they do not hold, and natra_gc gives them back; so does
+ * natra_remove_leftovers, natra_configure or natra_upgrade with the same id.
  *
  * Each tbf gets a bucket of 512 MB, which is what containerd asks for when a pod starts, at
  * most three times, and keeps its rate; its peak rate, which counts that, is replaced. An
@@ -530,7 +529,8 @@ NATRA_API int natra_remove_leftovers(struct natra *n,
 
 /**
  * @brief Walk all attachments, in the order of their ids.
- * @param fn  may detach the attachment that it is called for.
+ * @param fn  may detach the attachment that it is called for. What natra_detach returns is
+ *            no result of fn: 1 would end the walk.
  * @return 0; what fn returned; -EINVAL; -EPERM; -ENOMEM.
  */
 NATRA_API int natra_foreach_attachment(struct natra *n, natra_attachment_fn fn,

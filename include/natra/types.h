@@ -23,12 +23,10 @@ extern "C" {
 #define NATRA_NAME_MAX              255
 /** Most subnets of one policy, in all its lists together. */
 #define NATRA_SUBNETS_MAX           1024
-/** Most classes of one policy, and longest name of one in bytes, without the
- *  terminator. */
+/** Most classes of one policy, and longest name of one in bytes, without the terminator. */
 #define NATRA_CLASSES_MAX           8
 #define NATRA_CLASS_NAME_MAX        31
-/** Most groups of a node, and longest name of one in bytes, without the
- *  terminator. */
+/** Most groups of a node, and longest name of one in bytes, without the terminator. */
 #define NATRA_GROUPS_MAX            256
 #define NATRA_GROUP_NAME_MAX        127
 /** Greatest weight of a member of a group. */
@@ -112,7 +110,7 @@ typedef bool (*natra_cancelled_fn)(void *arg);
 struct natra_open_opts {
 	size_t sz;
 	/** Path of a bpffs mount point, used as it is given; NULL for pid 1's
-	 *  "/sys/fs/bpf". It is mounted if it is missing. */
+	 *  "/sys/fs/bpf". bpffs is mounted there if the directory is empty, and stays. */
 	const char *bpffs_path;
 	natra_log_fn log_fn; /**< NULL: no log */
 	void *log_arg;
@@ -136,16 +134,17 @@ struct natra_target {
 	/** Name of the attachment, 1 to NATRA_ID_MAX bytes; NULL or "":
 	 *  "<netns inode>-<ifname>". */
 	const char *id;
-	/** Interface of the pod, in the network namespace given below. An attachment
-	 *  stays with its interface: while that exists, the name by which it was
-	 *  attached as `id` means it, even if it was renamed and another one has that
-	 *  name now (as in a pod of KubeVirt); natra_detach first, to attach to that. */
+	/** Interface of the pod, in the network namespace given below; of the host's end
+	 *  of a veth, ingress is what the pod sends. An attachment stays with its
+	 *  interface: while that exists, the name by which it was attached as `id` means
+	 *  it, even if it was renamed and another one has that name now (as in a pod of
+	 *  KubeVirt); natra_detach first, to attach to that. */
 	const char *ifname;
 	/** A path (with a '/') or a name under /run/netns; NULL: the caller's
 	 *  network namespace. */
 	const char *netns;
-	/** A descriptor of the network namespace, instead of `netns`; 0: not given. The
-	 *  caller still owns it. */
+	/** A descriptor of the network namespace, instead of `netns`; 0: not given, and
+	 *  less, as of an open(2) that failed, -EINVAL. The caller still owns it. */
 	int netns_fd;
 	/** Kept with the attachment for natra_foreach_attachment and natra_gc; may be
 	 *  NULL: the CNI network, and free text such as "namespace/pod". */
@@ -188,10 +187,11 @@ struct natra_policy {
 	size_t sz;
 	uint64_t ingress_rate_bits_per_sec;
 	uint64_t egress_rate_bits_per_sec;
-	/** In bits. 0: what the rate carries in 0.5 s; with NATRA_INGRESS_MODE_PACE
-	 *  in pace_limit_ns, if that is less. Needs a rate. */
+	/** In bits; less than 64 kB, the largest packet, acts as that. 0: what the rate
+	 *  carries in 0.5 s; with NATRA_INGRESS_MODE_PACE in pace_limit_ns, if that is
+	 *  less. Needs a rate. */
 	uint64_t ingress_burst_bits;
-	/** In bits. 0: what the rate carries in 0.5 s. Needs a rate. */
+	/** The same, of 0.5 s with each ingress mode. */
 	uint64_t egress_burst_bits;
 	/** A flow whose estimate over the last one or two seconds reaches this
 	 *  is heavy; 0: what the rate of its direction carries in 0.1 s. */
@@ -204,11 +204,10 @@ struct natra_policy {
 	 *  where it puts no backpressure on the sender: to forwarded packets. 0: 50 ms.
 	 *  At most 9 s. */
 	uint64_t pace_limit_ns;
-	/** Share of the rate that small flows may take at once with
-	 *  NATRA_FAST_PASS_STRICT, in percent, 1 to 1000; 0: 80. EDT holds what is over
-	 *  it for pace_limit_ns and 100 ms at most, longer only under 1 Mbit/s. Over 100
-	 *  it is a ceiling above the rate, beside which heavy flows keep a fifth of
-	 *  the rate. */
+	/** Share of the rate that small flows may take at once with NATRA_FAST_PASS_STRICT,
+	 *  in percent, 1 to 1000; 0: 80. EDT holds what is over it for pace_limit_ns and 100
+	 *  ms at most, longer only under 1 Mbit/s. Over 100 it is a ceiling above the rate,
+	 *  beside which heavy flows keep a fifth of the rate. */
 	uint32_t fast_pass_share_percent;
 	enum natra_fast_pass fast_pass;
 	/** Packets and new TCP connections in a second, which hold for small flows
@@ -300,7 +299,8 @@ struct natra_info {
 	 *  `unshaped`. */
 	char reason[256];
 	struct natra_policy policy; /**< as it was given, zeros kept */
-	/** With the defaults filled in; the threshold is the smaller of both directions. */
+	/** With the defaults filled in, and not for another call, which would refuse some
+	 *  of them; the threshold is the smaller of both directions. */
 	struct natra_policy effective;
 	enum natra_mode mode; /**< as attached; AUTO if `unshaped` */
 	bool edt_active;      /**< egress is paced by departure times */
@@ -352,7 +352,7 @@ struct natra_histogram {
 };
 
 /** Counters of one direction since it was attached; each packet is in exactly
- *  one of them. */
+ *  one of them but over_packets and over_connections. */
 struct natra_direction_stats {
 	/** Small flows, passed at once. With NATRA_FAST_PASS_STRICT those that
 	 *  have to wait count as paced, marked or dropped_horizon instead. */

@@ -98,7 +98,8 @@ const (
 	CodeLimitsDiffer               // EBADE: from the policy of Check
 	CodeClassesDiffer              // EBADE: the classes alone
 	CodeAnnotation                 // EINVAL: of AnnotatePolicy
-	CodeOtherInterface             // EBADE: another interface is in the place of the limited one
+	CodeOtherInterface             // EBADE: the interface with the limits is another one
+	CodeBypassed                   // EBADE: packets pass natra's program
 )
 
 // Level is that of a line of the log.
@@ -125,7 +126,7 @@ var (
 		"mice_over_share", "over_limit"}
 	codeWords = []string{"", "not_attached", "no_netns", "no_group", "no_class", "locked",
 		"other_id", "other_qdisc", "leftovers", "fixed", "unshaped", "pod_fq", "host_fq", "limits_differ",
-		"classes_differ", "annotation", "other_interface"}
+		"classes_differ", "annotation", "other_interface", "bypassed"}
 	levelWords = []string{"error", "warning", "info", "debug"}
 )
 
