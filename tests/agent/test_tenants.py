@@ -158,9 +158,12 @@ class Tenants(Case):
         away; the number of the others is logged."""
         self.pod()
         self.start()
-        for n in range(20):
+        for n in range(10):
             self.api.put("a", {IN: f"bad{n}"})
-            self.until_refused(n + 1)
+            if n < 8:
+                self.agent.wait(f"bad{n}'")
+            else:
+                self.until_refused(n + 1)
         self.node.attached("net/b/eth0", 1000000, 0)
         self.pod("b")
         self.api.put("b", {IN: "10 Mbit"})
@@ -169,7 +172,7 @@ class Tenants(Case):
         self.assertEqual(self.events_of("a"), 8)
         self.assertEqual(self.agent.count("pod=pod-a"), 8)
         self.agent.stop()
-        self.agent.wait("more edits were refused, the first in this namespace\" edits=12 namespace=shop")
+        self.agent.wait("more edits are not logged, the first of this namespace\" edits=2 namespace=shop")
 
     def edit(self, annotations, limits, *refused):
         """Edit pod a, whose limits become these; an Event has the words, if there are any."""
@@ -248,6 +251,16 @@ class Tenants(Case):
         self.start("--edits=lower")
         self.until("b", (100000000, 0))
         self.assertEqual(self.node.limits("a"), (10000000, 0))
+
+    def test_many_edits(self):
+        """Who edits a pod all the time does not fill the log with what its edits do either."""
+        self.start_beside_limited_pod()
+        for n in range(2, 22):
+            self.api.put("a", {IN: f"{n}M"})
+            self.until("a", (n * 1000000, 0))
+        self.assertEqual(self.agent.count("limits follow the pod's annotations"), 8)
+        wait_until(lambda: "natra_followed_edits_total 20\n" in self.agent.get("/metrics")[1],
+                   self.agent.log)
 
     def test_more_pods_than_a_node_has(self):
         """A server that does not look at the selector, or a proxy that drops it, does not get

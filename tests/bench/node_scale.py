@@ -12,6 +12,7 @@ machine matters, since a kernel that frees thousands of programs at once may han
 import base64
 import json
 import os
+import re
 import socket
 import statistics
 import struct
@@ -35,10 +36,15 @@ RESULTS = "/var/lib/cni/results"
 MODES = ("tcx-podside", "clsact-podside", "upstream")
 RATES = (10, 20, 0)
 RTM_NEWLINK, IFLA_TXQLEN = 16, 13
-FOLLOWED = "limits follow the pod's annotations"
+FOLLOWED = "natra_followed_edits_total "
 OUT = "kubernetes.io/egress-bandwidth"
 KEYS = ("name", "starts/s asked", "starts/s", "ADD p50", "ADD p99", "RTNL p50", "RTNL p99",
         "RTNL worst", "agent CPU", "agent MB", "edits/s", "changes/s")
+
+
+def changes(agent):
+    """How many edits have changed a pod's limits."""
+    return int(re.search(f"\n{FOLLOWED}(\\d+)", agent.get("/metrics")[1])[1])
 
 
 def percentile(values, part):
@@ -176,7 +182,7 @@ def measure(pods, agent, api, rate, args):
     stop, edits, pods.times = threading.Event(), [], []
     editor = threading.Thread(target=edit, args=(api, pods, stop, args.edits * bool(agent), edits))
     before = agent and cpu_seconds(agent.process.pid)
-    followed = agent.count(FOLLOWED) if agent else 0
+    followed = changes(agent) if agent else 0
     rtnl = Rtnl(args.seconds)
     begin = time.monotonic()
     editor.start()
@@ -191,7 +197,7 @@ def measure(pods, agent, api, rate, args):
             max(waits), (cpu_seconds(agent.process.pid) - before) / seconds * 100
             if agent else float("nan"),
             agent.rss_kib("VmHWM") / 1024 if agent else float("nan"),
-            edits[0] / seconds, (agent.count(FOLLOWED) - followed) / seconds if agent
+            edits[0] / seconds, (changes(agent) - followed) / seconds if agent
             else float("nan"))
 
 

@@ -179,7 +179,7 @@ static void sum_up(void *arg)
 	log_add_u64(&words, "edits", q->unsaid);
 	log_add(&words, "namespace", q->unsaid_namespace);
 	log_line(q->jobs->log, NATRA_LOG_WARN,
-		 "more edits were refused, the first in this namespace",
+		 "more edits are not logged, the first of this namespace",
 		 &words);
 	q->unsaid = 0;
 }
@@ -205,10 +205,13 @@ static void say(struct edits_queue *q, const struct edit *edit,
 	/* A failure that lasts is reported once. */
 	if (!result->is_bad && !is_new)
 		return;
-	if (q->refused && !q->refused(q->arg, edit, result)) {
+	if (q->refused)
+		q->refused(q->arg, edit, result);
+	if (!tenants_may(&q->lines, edit->uid, edit->namespace)) {
 		leave_out(q, edit);
 		return;
 	}
+	tenants_take(&q->lines, edit->uid, edit->namespace);
 	log_add(&words, "namespace", edit->namespace);
 	log_add(&words, "pod", edit->name);
 	log_add(&words, "error", result->message);
@@ -218,6 +221,17 @@ static void say(struct edits_queue *q, const struct edit *edit,
 		 : result->is_over ? "the maximum of the pod's namespace holds"
 				   : "the pod keeps the limits that it has",
 		 &words);
+}
+
+/* Accounts for an edit that has taken effect. The job has logged it, unless it was to be quiet. */
+static void note_change(struct edits_queue *q, const struct edit *edit)
+{
+	if (edit->is_quiet)
+		leave_out(q, edit);
+	else
+		tenants_take(&q->lines, edit->uid, edit->namespace);
+	if (q->followed)
+		q->followed(q->arg);
 }
 
 static const struct edit *first_fast(const struct edits_queue *q)
@@ -233,12 +247,17 @@ static void begin(void *arg)
 {
 	struct edits_queue *q = arg;
 	const struct edit *fast = first_fast(q);
+	size_t count = 0;
 
 	if (!q->first || q->work.pid || q->work.is_waiting)
 		return;
 	/* Slow ones come behind all others. */
 	while (fast && q->first != fast)
 		add_last(q, take_first(q));
+	for (struct edit *edit = q->first; edit && count < EDITS_MAX;
+	     edit = edit->next, count++)
+		edit->is_quiet =
+			!tenants_may(&q->lines, edit->uid, edit->namespace);
 	work_start(&q->work);
 }
 
@@ -318,6 +337,8 @@ static void conclude(struct edits_queue *q, const struct edit_result *result)
 {
 	struct edit *edit = take_first(q);
 
+	if (result->is_changed)
+		note_change(q, edit);
 	if (edit->is_newer && !edit->is_gone) {
 		edit->is_newer = false;
 		add_last(q, edit);

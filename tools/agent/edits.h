@@ -6,6 +6,7 @@
 #include "backoff.h"
 #include "edits_job.h"
 #include "podevent.h"
+#include "tenants.h"
 #include "work.h"
 
 /* The number of pods that are remembered. A pod that was forgotten is compared
@@ -36,15 +37,18 @@ struct edits_queue {
 	struct {
 		uint64_t uid, annotations;
 	} seen[EDITS_SEEN_MAX];
-	/* Edits that were refused and are not logged each, the namespace of the first of them, and
-	 * when their number is logged. */
+	/* What was logged of edits; how many are not logged each, the namespace of the first of them,
+	 * and when their number is logged. */
+	struct tenants lines;
 	uint64_t unsaid;
 	char unsaid_namespace[64];
 	struct timer sum_up;
 	/* Is called for annotations that are wrong, or that have not taken
-	 * effect. Returns whether the log is to have it. NULL: it is. */
-	bool (*refused)(void *arg, const struct edit *edit,
+	 * effect. NULL: do not. */
+	void (*refused)(void *arg, const struct edit *edit,
 			const struct edit_result *result);
+	/* Is called for those that have changed the limits of a pod. NULL: do not. */
+	void (*followed)(void *arg);
 	/* Is called to get an event of each pod again. */
 	void (*reread)(void *arg);
 	void *arg;

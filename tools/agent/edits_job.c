@@ -247,8 +247,10 @@ static void follow(const struct podif *podif, struct wish *wish,
 		return;
 	}
 	result->is_later |= made == PODIF_LATER;
-	if (made == PODIF_LIMITED || made == PODIF_REPLACED)
-		log_change(podif, policy);
+	if (made != PODIF_LIMITED && made != PODIF_REPLACED)
+		return;
+	result->is_changed = true;
+	log_change(podif, policy);
 }
 
 /* The interfaces that a runtime asked for get the pod's annotations, which Multus does
@@ -392,8 +394,9 @@ static int look_at_result(void *arg, const char *path, const char *text)
 {
 	struct edits *edits = arg;
 	char why[INTERFACE_WHY_MAX] = "";
+	struct log quiet = *edits->jobs->log;
+	struct jobs quiet_jobs = *edits->jobs;
 	struct podif podif = {
-		.jobs = edits->jobs,
 		.source = &edits->source,
 		.n = edits->n,
 		.root_fd = edits->root_fd,
@@ -405,6 +408,8 @@ static int look_at_result(void *arg, const char *path, const char *text)
 	struct cached cached;
 	enum cached_kind kind = cached_read(text, &cached);
 
+	quiet.level = NATRA_LOG_ERROR;
+	quiet_jobs.log = &quiet;
 	edits->is_torn |= kind == CACHED_UNREADABLE && !cached.pod_uid[0] &&
 			  !cached.pod_name[0];
 	for (size_t i = 0; i < edits->report->count; i++, edit = edit->next) {
@@ -420,6 +425,7 @@ static int look_at_result(void *arg, const char *path, const char *text)
 		if (!edit->annotations)
 			continue;
 		edits->report->now = i + 1;
+		podif.jobs = edit->is_quiet ? &quiet_jobs : edits->jobs;
 		if (is_of_runtime(&cached) && podif_fill(&podif, path, &cached))
 			apply(&podif, edit, result);
 		edits->report->now = 0;

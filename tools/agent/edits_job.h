@@ -20,6 +20,7 @@ struct edit {
 	bool has_failed; /* it is not the first try */
 	bool was_held;   /* in an earlier one */
 	bool was_over;   /* likewise */
+	bool is_quiet;   /* the job logs only errors */
 	/* When it is tried again, and how long it waits the next time. */
 	uint64_t due_ms;
 	struct backoff backoff;
@@ -37,6 +38,7 @@ struct edit_result {
 	bool is_over; /* the pod has the maximum of its namespace in place of more */
 	bool is_held; /* a part of the edit was not done, see held.h */
 	bool is_failed;
+	bool is_changed; /* the limits of the pod */
 	/* Nothing was changed, since upstream's queues must drain first, or since there is
 	 * no cache of results. */
 	bool is_later;

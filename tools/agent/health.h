@@ -29,9 +29,10 @@ struct health {
 		char why[256]; /* why it is not; "" before it is known */
 		char note[64]; /* of single pods; "": none */
 	} parts[PART_MAX];
-	uint64_t refused_edits; /* since the start */
-	uint64_t lost_events;   /* ... of those that reporter.h sends */
-	uint64_t failed_pods;   /* of the last look at all of them */
+	uint64_t refused_edits;  /* since the start */
+	uint64_t followed_edits; /* ... that changed the limits of a pod */
+	uint64_t lost_events;    /* ... of those that reporter.h sends */
+	uint64_t failed_pods;    /* of the last look at all of them */
 	uint64_t
 		hook_repairs; /* places on hooks that were given back, since the start */
 	uint64_t contested_hooks; /* ... and are not any more */

@@ -30,16 +30,23 @@ static bool seen(void *arg, const struct podevent *event)
 	return true;
 }
 
-static bool refused(void *arg, const struct edit *edit,
+static void refused(void *arg, const struct edit *edit,
 		    const struct edit_result *result)
 {
 	struct live *live = arg;
 
 	live->feed.health->refused_edits += !result->is_over;
-	return reporter_add(&live->reporter, edit,
-			    result->is_over ? "BandwidthOverMaximum"
-					    : "BandwidthNotChanged",
-			    result->message);
+	reporter_add(&live->reporter, edit,
+		     result->is_over ? "BandwidthOverMaximum"
+				     : "BandwidthNotChanged",
+		     result->message);
+}
+
+static void followed(void *arg)
+{
+	struct live *live = arg;
+
+	live->feed.health->followed_edits++;
 }
 
 static void unreadable(void *arg, const struct podevent *event, const char *why)
@@ -48,11 +55,11 @@ static void unreadable(void *arg, const struct podevent *event, const char *why)
 	cleanup_text char *message =
 		text_format("natra-agent cannot read the pod's event: %s", why);
 
-	(void)reporter_add(&live->reporter,
-			   &(struct edit){.uid = (char *)event->uid,
-					  .namespace = (char *)event->namespace,
-					  .name = (char *)event->name},
-			   "BandwidthNotChanged", message);
+	reporter_add(&live->reporter,
+		     &(struct edit){.uid = (char *)event->uid,
+				    .namespace = (char *)event->namespace,
+				    .name = (char *)event->name},
+		     "BandwidthNotChanged", message);
 }
 
 static void reread(void *arg)
@@ -90,6 +97,7 @@ int live_open(struct live **ret, const struct live_options *options,
 		options->url, options->token_file, options->ca_file};
 	live->edits.jobs = jobs;
 	live->edits.refused = refused;
+	live->edits.followed = followed;
 	live->edits.reread = reread;
 	live->edits.arg = live;
 	live->reporter.api = &live->api;

@@ -75,7 +75,7 @@ static bool read_file(struct namespacefile *ns, struct namespaces_error *error)
 	if (r < 0)
 		(void)snprintf(error->text, sizeof(error->text), "%s",
 			       strerror(-r));
-	else if (namespaces_parse(text, &rules, error) == 0)
+	else if (text && namespaces_parse(text, &rules, error) == 0)
 		return take(ns, text, rules);
 	free(text);
 	return false;

@@ -79,6 +79,10 @@ void own_families_write(struct exposition *e, const struct scrape *scrape)
 		"Edits of pods' annotations that were wrong, not allowed, or not"
 		" possible, since the agent started."};
 
+	static const struct metric followed = {
+		"natra_followed_edits", METRIC_COUNTER, NULL,
+		"Edits of pods' annotations that changed the limits of a running"
+		" pod, since the agent started."};
 	static const struct metric lost = {
 		"natra_lost_events", METRIC_COUNTER, NULL,
 		"Events about pods that were dropped before they were sent, since"
@@ -114,6 +118,7 @@ void own_families_write(struct exposition *e, const struct scrape *scrape)
 	if (health->parts[PART_API].is_on) {
 		write_one(e, &events, no_labels, health->unreadable_events);
 		write_one(e, &lost, no_labels, health->lost_events);
+		write_one(e, &followed, no_labels, health->followed_edits);
 	}
 	if (health->has_results) {
 		write_one(e, &results, no_labels, health->unreadable_results);

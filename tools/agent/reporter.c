@@ -14,14 +14,6 @@
 #define TIME_MAX_MS 10000L
 #define NAME        "natra-agent"
 
-/* A pod, a namespace and a node send at most this many Events in a minute. A namespace that has
- * sent none yet may go past the node's number, so that no tenant uses up what others need,
- * however many namespaces he has. */
-#define PERIOD_MS     60000
-#define POD_MAX       8
-#define NAMESPACE_MAX 16
-#define NODE_MAX      60
-
 static void add_object(cJSON *event, const struct edit *edit)
 {
 	cJSON *o = cJSON_AddObjectToObject(event, "involvedObject");
@@ -243,45 +235,18 @@ int reporter_open(struct reporter *r)
 	return timer_open(&r->soon, r->api->loop, send_next, r);
 }
 
-/* Returns whether the Event may be sent now, and notes it. */
-static bool take_budget(struct reporter *r, const struct edit *edit)
-{
-	const uint64_t now_ms = clock_ms();
-	const uint64_t pod = text_hash(edit->uid);
-	const uint64_t space = text_hash(edit->namespace);
-	size_t of_pod = 0, of_space = 0, of_node = 0;
-	struct reporter_sent *oldest = &r->sent[0];
-
-	for (size_t i = 0; i < REPORTER_SENT_MAX; i++) {
-		struct reporter_sent *sent = &r->sent[i];
-
-		if (sent->at_ms < oldest->at_ms)
-			oldest = sent;
-		if (!sent->at_ms || now_ms - sent->at_ms >= PERIOD_MS)
-			continue;
-		of_node++;
-		of_pod += sent->pod == pod;
-		of_space += sent->space == space;
-	}
-	if (of_pod >= POD_MAX || of_space >= NAMESPACE_MAX ||
-	    (of_space && of_node >= NODE_MAX) || of_node == REPORTER_SENT_MAX)
-		return false;
-	*oldest = (struct reporter_sent){pod, space, now_ms};
-	return true;
-}
-
-bool reporter_add(struct reporter *r, const struct edit *edit,
+void reporter_add(struct reporter *r, const struct edit *edit,
 		  const char *reason, const char *message)
 {
 	struct reporter_event event = {0};
 
-	if (!take_budget(r, edit))
-		return false;
 	/* A namespace from the API server is a DNS label; this goes into a
 	 * URL. */
 	if (edit->namespace[strspn(edit->namespace,
-				   "abcdefghijklmnopqrstuvwxyz0123456789-")])
-		return true;
+				   "abcdefghijklmnopqrstuvwxyz0123456789-")] ||
+	    !tenants_may(&r->sent, edit->uid, edit->namespace))
+		return;
+	tenants_take(&r->sent, edit->uid, edit->namespace);
 	for (size_t i = 0; i < r->len; i++) {
 		if (strcmp(r->queue[i].space, edit->namespace) == 0) {
 			event.due_ms = r->queue[i].due_ms;
@@ -295,7 +260,6 @@ bool reporter_add(struct reporter *r, const struct edit *edit,
 	put(r, r->len, &event);
 	/* The caller may be inside of libcurl, which starts no request there. */
 	wait_for_next(r);
-	return true;
 }
 
 void reporter_close(struct reporter *r)

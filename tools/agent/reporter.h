@@ -8,16 +8,9 @@
 #include "backoff.h"
 #include "edits_job.h"
 #include "health.h"
+#include "tenants.h"
 
 #define REPORTER_QUEUE_MAX 64
-/* More than a kubelet's pods, each of which may be the first of its namespace. */
-#define REPORTER_SENT_MAX  256
-
-/* An Event of the last minute. */
-struct reporter_sent {
-	uint64_t pod, space; /* hashes */
-	uint64_t at_ms;      /* 0: there is none */
-};
 
 /* An Event that waits. */
 struct reporter_event {
@@ -34,7 +27,7 @@ struct reporter {
 	const char *node;
 	struct api_request request;
 	struct timer soon;
-	struct reporter_sent sent[REPORTER_SENT_MAX];
+	struct tenants sent;
 	struct reporter_event sending; /* its space is NULL: none */
 	struct reporter_event queue[REPORTER_QUEUE_MAX]; /* the oldest first */
 	size_t len;
@@ -43,9 +36,8 @@ struct reporter {
 
 /* The members api to node are set by the caller. Returns 0 or -errno. */
 int reporter_open(struct reporter *r);
-/* Queues an Event. Returns false if there are too many at once, of a pod, a namespace or the
- * node. */
-bool reporter_add(struct reporter *r, const struct edit *edit,
+/* Queues an Event, unless there are too many at once, of a pod, a namespace or the node. */
+void reporter_add(struct reporter *r, const struct edit *edit,
 		  const char *reason, const char *message);
 void reporter_close(struct reporter *r);
 
