@@ -50,6 +50,7 @@ class Cluster:
         self.natractl = natractl
         self.executed = []
         self.asked = set()          # the pods whose log or objects were read, or executed in
+        self.terminals = []         # for each of them whether it was asked for a terminal
         self.noise = ""             # what containers print besides
         self.refuses = False        # to list pods
         cluster = self
@@ -87,7 +88,7 @@ class Cluster:
         if len(parts) > 5 and parts[4] == "pods":
             self.asked.add(f"{parts[3]}/{parts[5]}")
         if parts[-1] == "exec":
-            self.execute(request, query["command"])
+            self.execute(request, query["command"], query.get("tty") == ["true"])
             return
         self.send(request, *self.find(parts, query))
 
@@ -139,11 +140,15 @@ class Cluster:
         return 404, {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404,
                      "reason": "NotFound", "message": f'pods "{parts[-1]}" not found'}
 
-    def execute(self, request, command):
+    def execute(self, request, command, has_tty):
         self.executed.append(command)
+        self.terminals.append(has_tty)
         p = subprocess.run([self.natractl, *command[1:]], stdin=subprocess.DEVNULL,
                            capture_output=True, timeout=30, env=os.environ)
         noise = self.noise.encode()
+        if has_tty:     # It has one place for both, and ends its lines so.
+            p.stdout = (noise + p.stdout + p.stderr).replace(b"\n", b"\r\n")
+            p.stderr = noise = b""
         if "Upgrade" not in request.headers:
             self.send(request, 200, {"out": (noise + p.stdout).decode("latin-1"),
                                      "err": (noise + p.stderr).decode(), "code": p.returncode})

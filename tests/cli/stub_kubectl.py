@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+import tty
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -60,7 +61,8 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("verb", choices=["get", "exec", "logs", "describe", "version"])
     parser.add_argument("words", nargs="*")
-    parser.add_argument("--previous", action="store_true")
+    for flag in "previous", "stdin", "tty":
+        parser.add_argument(f"--{flag}", action="store_true")
     for option in "namespace", "selector", "output", "container", "tail":
         parser.add_argument(f"--{option}")
     words, command = sys.argv[1:], []
@@ -81,7 +83,10 @@ def main():
         objects = json.loads(ask("/".join([pods, *a.words[1:]]), **query))
         print(fill_in(a.output.removeprefix("jsonpath="), objects), end="")
     else:
-        p = json.loads(ask(f"{pods}/{a.words[0]}/exec", command=command))
+        p = json.loads(ask(f"{pods}/{a.words[0]}/exec", command=command,
+                           tty=str(a.stdin and a.tty).lower()))
+        if a.tty:
+            tty.setraw(0)
         sys.stdout.buffer.write(p["out"].encode("latin-1"))
         sys.stderr.write(p["err"])
         sys.exit(p["code"])

@@ -3,8 +3,10 @@
 """`kubectl natra` with a stub of kubectl, and with a real one where there is one, and an API
 server that is made up.
 NATRACTL_FAKE is natractl linked with fake_natra.c, which runs in the place of the agents'."""
+import contextlib
 import hashlib
 import os
+import pty
 import re
 import shutil
 import signal
@@ -29,8 +31,13 @@ class Arguments(unittest.TestCase):
     """What is wrong is said before kubectl is called."""
 
     def test_wrong(self):
-        for words, says in ((["stats"], "needs one NAMESPACE/POD"),
-                            (["events", "a/b", "c/d"], "needs one NAMESPACE/POD"),
+        for words, says in ((["stats"], "stats: needs a NAMESPACE/POD"),
+                            (["stats", "a/b", "--watch", "1"], "stats: --watch needs a terminal"),
+                            (["events", "a/b", "-jf"], "events: -jf needs a terminal"),
+                            (["events", "--since"], "--since: needs a value"),
+                            (["events", "--follow"],
+                             "'--follow' has to stand behind a NAMESPACE/POD"),
+                            (["list", "--wise"], "list: unknown option '--wise'"),
                             (["lists"], "unknown command 'lists'"),
                             (["--speed", "list"], "unknown option '--speed'"),
                             (["--context"], "--context: needs a value")):
@@ -43,9 +50,9 @@ class Arguments(unittest.TestCase):
     def test_help(self):
         p = subprocess.run([TOOL, "--help"], text=True, capture_output=True)
         self.assertEqual((p.returncode, p.stderr), (0, ""))
-        commands = re.findall(r"^  (\w+) .*  ", p.stdout, re.M)
-        self.assertEqual(commands, ["status", "list", "doctor", "stats", "top", "events",
-                                    "sysdump"])
+        commands = re.findall(r"^  (\w+)", p.stdout, re.M)
+        self.assertEqual(commands, ["status", "list", "doctor", "show", "check", "stats", "top",
+                                    "events", "sysdump"])
         p = subprocess.run([TOOL], text=True, capture_output=True)
         self.assertEqual((p.returncode, p.stdout), (2, ""))
 
@@ -110,6 +117,8 @@ class WithStub(unittest.TestCase):
         self.assertEqual(re.findall("^node-.:$", out, re.M), ["node-1:", "node-2:"])
         self.assertIn("shop/web", out)
         self.assertNotIn("node-1", self.must("list", "node-2"))
+        self.must("list", "--wide", "node-2")
+        self.assertEqual(self.cluster.executed[-1], ["/bin/natractl", "list", "--wide"])
         self.assertEqual(self.cluster.asked, AGENTS)
 
     def test_namespace(self):
@@ -119,13 +128,45 @@ class WithStub(unittest.TestCase):
 
     def test_pod(self):
         """A pod's commands run on its node, with its name."""
-        for command in "stats", "events", "top":
-            with self.subTest(command=command):
+        for words in (["stats"], ["events", "--since", "90s"], ["top", "-n", "3"], ["show"],
+                      ["check"]):
+            with self.subTest(words=words):
                 self.cluster.executed.clear()
+                words.insert(1, "shop/web")
                 # Its name means several of fake_natra.c's attachments: natractl says which.
-                p = self.natra(command, "shop/web")
-                self.assertEqual(self.cluster.executed,
-                                 [["/bin/natractl", command, "shop/web"]], p)
+                p = self.natra(*words)
+                self.assertEqual(self.cluster.executed, [["/bin/natractl", *words]], p)
+
+    def test_endless(self):
+        """What goes on until Ctrl-C has a terminal in the container, too, which ends it there,
+        and its lines begin at the left of this one, which kubectl has made raw."""
+        self.cluster.noise = "noise\x1b\n"
+        for words in ["stats", "shop/web", "--watch", "1"], ["events", "shop/web", "--follow"]:
+            with self.subTest(words=words):
+                self.cluster.executed.clear()
+                out = self.in_terminal(*words)
+                self.assertEqual(self.cluster.executed, [["/bin/natractl", *words]], out)
+                self.assertEqual(self.cluster.terminals.pop(), True)
+                # When kubectl is gone the terminal adds a \r of its own.
+                self.assertRegex(out, rb"noise\r+\n")
+                self.assertNotRegex(out, rb"(?<!\r)\n|\x1b")
+
+    def in_terminal(self, *words):
+        """Return what a terminal shows in which this is run."""
+        main, other = pty.openpty()
+        with subprocess.Popen([self.kubectl, "natra", *words], cwd=self.tmp, env=self.env,
+                              stdin=other, stdout=other, stderr=other, start_new_session=True):
+            os.close(other)
+            out = b""
+            with contextlib.suppress(OSError):      # EIO: it has ended
+                while chunk := os.read(main, 4096):
+                    out += chunk
+        os.close(main)
+        return out
+
+    def test_events_of_all(self):
+        self.must("events", "--since=90s")
+        self.assertEqual(self.cluster.executed, 2 * [["/bin/natractl", "events", "--since=90s"]])
 
     def test_doctor(self):
         self.natra("doctor", "shop/web")
