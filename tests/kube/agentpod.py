@@ -60,6 +60,13 @@ def daemon_of(objects):
     return next(o for o in objects if o["kind"] == "DaemonSet")
 
 
+def owned_by(daemon):
+    """Return what a pod's metadata has of its DaemonSet, if that is one of the API server's."""
+    meta = daemon["metadata"]
+    return [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": meta["name"], "uid": meta["uid"],
+             "controller": True}] if "uid" in meta else []
+
+
 class Agent:
     """The agent's pod on this node, and what else its manifest has."""
 
@@ -106,7 +113,7 @@ class Agent:
         begin = time.monotonic()
         self.api.create(f"{CORE}/namespaces/{self.space}/pods", {
             "apiVersion": "v1", "kind": "Pod",
-            "metadata": dict(template["metadata"], name=self.name),
+            "metadata": dict(template["metadata"], name=self.name, ownerReferences=owned_by(daemon)),
             "spec": dict(template["spec"], nodeName=NAME)})
         if wait_ready:
             wait(self.ready, self.trouble, seconds)

@@ -84,7 +84,11 @@ class Pods:
         """Make pods, given as {name: annotations}, and return them running."""
         for name, annotations in annotated.items():
             self.make(name, annotations)
-        names = set(annotated)
+        return self.started(annotated, seconds)
+
+    def started(self, names, seconds=120):
+        """Wait until pods run that somebody has made, and return them."""
+        names = set(names)
 
         def all_run():
             phases = self.phases()
@@ -92,7 +96,7 @@ class Pods:
         wait(all_run, lambda: f"{self.phases()}: {self.bad_events()} "
              f"{self.node.logs()}", seconds, 0.1)
         cached = cached_results()
-        started = {name: Running(name, cached[name]) for name in annotated}
+        started = {name: Running(name, cached[name]) for name in names}
         self.running |= started
         return started
 
