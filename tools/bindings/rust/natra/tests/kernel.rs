@@ -4,20 +4,16 @@
 //! these tests are ignored.
 
 use std::env;
-use std::ffi::CString;
-use std::mem::size_of;
 use std::net::UdpSocket;
 use std::ops::ControlFlow;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::process::Command;
-use std::ptr;
 use std::sync::{Arc, Mutex};
 
 use natra::{
     AutomaticGroup, Class, Code, Direction, FastPass, LogLevel, Mode, Natra, Netns, Options,
     Policy, Target,
 };
-use natra_sys as sys;
 
 const ENOENT: i32 = 2;
 const EBADE: i32 = 52;
