@@ -90,7 +90,10 @@
  *
  * A unit of four ticks or more, as it always is for policed packets, is a long one. The
  * loop is slow then, so a change of the overdraft counts twice: the sum of 8 policed
- * streams varies less from second to second.
+ * streams varies less from second to second. A part by which K grows and the same by which
+ * it shrinks then cancel: the overdraft of policed streams swings by a unit or two, and if
+ * each swing left K a few percent lower, that would be as much as the rest raises it, and
+ * members of a group would not find their shares.
  */
 #define NATRA_FAIR_LONG_UNIT_SHIFT   2
 #define NATRA_FAIR_P_SHIFT           3 /* 1/8 */
@@ -273,6 +276,9 @@ natra_inline __s64 natra_fair_step(__s64 over, __s64 before, __u64 ticks,
 	step = (lasting * (__s64)ticks) >> scale;
 	step += (over - before) >>
 		(is_long ? NATRA_FAIR_P_LONG_SHIFT : NATRA_FAIR_P_SHIFT);
+	if (is_long && step < 0)
+		step = -(__s64)(((__u64)-step << NATRA_FAIR_UNIT_SHIFT) /
+				(__u64)(NATRA_FAIR_UNIT - step));
 	if (step < -NATRA_FAIR_UNIT / 2)
 		return -NATRA_FAIR_UNIT / 2;
 	return step > NATRA_FAIR_UNIT ? NATRA_FAIR_UNIT : step;

@@ -338,6 +338,8 @@ BPF = (
             "if (turn_ns > now_ns + ahead_ns)", "if (!turn_ns)", "unit-groups"),
     Mistake("mice-ahead-are-an-overdraft", "bpf", "group_charge_global",
             "natra_group_ahead(delay_ns, packet->mouse)", "delay_ns", "bpf-groups"),
+    Mistake("swings-of-the-overdraft-lower-k", "bpf", "natra_fair_step",
+            "if (is_long && step < 0)", "if (false)", "unit-police"),
     Mistake("drops-are-charged-to-the-group", "bpf", "judge",
             "if (natra_fixed.has_groups && !is_dropped(outcome))",
             "if (natra_fixed.has_groups)", "bpf-groups"),

@@ -233,6 +233,22 @@ static void silence_counts_for_two_units(void **state)
 				 ticks >= 8);
 }
 
+/* The overdraft of policed streams swings, and K is the same again after each swing. */
+static void swings_of_the_overdraft_do_not_change_k(void **state)
+{
+	const int64_t one = NATRA_FAIR_UNIT;
+
+	(void)state;
+	for (int64_t swing = one / 16; swing < 3 * one; swing += one / 16) {
+		const int64_t up = natra_fair_step(one + swing, one, 0, 26);
+		const int64_t down = natra_fair_step(one, one + swing, 0, 26);
+
+		assert_true(up > 0);
+		assert_in_range((one + up) * (one + down), one * one - 2 * one,
+				one * one + 2 * one);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -245,6 +261,7 @@ int main(void)
 		cmocka_unit_test(one_stream_saws_as_in_one_queue),
 		cmocka_unit_test(too_large_a_k_is_corrected),
 		cmocka_unit_test(silence_counts_for_two_units),
+		cmocka_unit_test(swings_of_the_overdraft_do_not_change_k),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
