@@ -43,9 +43,6 @@ class Turns:
     def __init__(self, rep, out, a):
         self.rep, self.out, self.rounds = rep, out, a.rounds
         self.limiters = limiters(out, a.beside)
-        # The median of several rounds needs no second try.
-        if a.rounds > 1:
-            rep.tries = 1
         rep.shown(f"| p50 / p99 ms, Mbit/s | {' | '.join(self.limiters)} |", "")
         rep.shown("|" + "---|" * (1 + len(self.limiters)), "")
 
