@@ -150,7 +150,11 @@ class Header(Case):
         body = "".join(f"""	struct {n} {n} = NATRA_INIT({n});
 	if ({n}.sz != sizeof(struct {n}))
 		return 1;
-""" for n in names)
+""" for n in names) + """	struct natra_info *again = &natra_info;
+	*again = (struct natra_info)NATRA_INIT(*again);
+	if (again->sz != sizeof(struct natra_info))
+		return 1;
+"""
         for compiler, options in compilers():
             with self.subTest(compiler):
                 out = self.build(compiler, options,
@@ -293,6 +297,17 @@ class Install(Case):
         outside = [p for p in self.dest.rglob("*") if not p.is_dir() and
                    self.root not in p.parents]
         self.assertFalse(outside)
+
+    def test_library_alone(self):
+        """The tag devel has what the whole installation has of the library."""
+        alone = self.tmp / "alone"
+        self.must("meson", "install", "--no-rebuild", "-C", BUILD, "--tags", "devel",
+                  "--destdir", alone)
+        of_library = {str(p.relative_to(self.dest)) for p in self.dest.rglob("*")
+                      if not p.is_dir() and p.relative_to(self.root).parts[0] in
+                      ("include", Path(LIBDIR).parts[0])}
+        self.assertEqual({str(p.relative_to(alone)) for p in alone.rglob("*")
+                          if not p.is_dir()}, of_library)
 
     def test_packages_have_all(self):
         with open(SOURCE / "tools/package/packages.toml", "rb") as f:

@@ -8,8 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define PODS   16
@@ -287,6 +290,48 @@ static int teardown(void **state)
 	return 0;
 }
 
+static void note_signal(int signal)
+{
+	(void)signal;
+}
+
+/* A call returns what it does without signals, and a child may use its parent's handle. */
+static void signals_and_fork_end_no_call(void **state)
+{
+	const struct sigaction action = {.sa_handler = note_signal};
+	struct itimerval often = {{0, 700}, {0, 700}}, never = {0};
+	struct natra_features features = NATRA_INIT(features);
+	struct natra_stats stats = NATRA_INIT(stats);
+	struct natra_policy policy = policy_of(10, 20);
+	struct pod signalled = pod_make("signalled");
+	struct natra_target target = pod_target(&signalled, "signalled");
+	struct natra *n = rig_open();
+	int status = -1;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
+	assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
+		assert_int_equal(natra_configure(n, "signalled", &policy), 0);
+		assert_int_equal(natra_check(n, "signalled", NULL), 0);
+		assert_int_equal(natra_probe(n, &features), 0);
+		assert_int_equal(natra_detach(n, &target), 1);
+	}
+	assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
+	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(natra_stats(n, "signalled", &stats) != 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(natra_detach(n, &target), 1);
+	natra_close(n);
+	pod_remove(&signalled);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -295,6 +340,7 @@ int main(void)
 		cmocka_unit_test(same_id),
 		cmocka_unit_test(attach_against_detach),
 		cmocka_unit_test(different_ids),
+		cmocka_unit_test(signals_and_fork_end_no_call),
 	};
 
 	rig_enter();

@@ -41,7 +41,7 @@ def find_go():
 def install():
     """Install the library below a directory of the build, as `meson install` does, and
     return that. pkg-config finds it by environment(); it would not find all in the build
-    directory itself. meson itself installs everything or nothing."""
+    directory itself. meson itself would install for the prefix of the build."""
     build, to = build_dir(), build_dir() / "tests/bindings/library"
     shutil.rmtree(to, ignore_errors=True)
     (to / "lib").mkdir(parents=True)

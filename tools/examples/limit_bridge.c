@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Limits every veth of a bridge, in both directions. Run it again when veths come and go:
- * those that have left the bridge lose their limit, and the others keep their counters.
+ * those that have left the bridge lose their limit, and the others keep their counters. These
+ * are the host's ends: their ingress is what the other ends send.
  *
  * usage: limit_bridge BRIDGE RATE    such as: limit_bridge br0 10M
  *        limit_bridge BRIDGE none    removes the limits

@@ -4,7 +4,8 @@
 //
 // It is libnatra for Go. The functions do what those of natra/natra.h do, which
 // describes them in full; this documentation says what differs in Go. Directions are
-// the pod's: ingress goes into the pod, and egress out of it.
+// the pod's: ingress goes into the pod, and egress out of it. At the host's end of a veth,
+// ingress is what that receives from the pod.
 //
 //	n, err := natra.New(natra.Options{})
 //	if err != nil {
@@ -38,6 +39,11 @@
 // as ECANCELED, and nothing was changed. A call that does not wait comes to its end,
 // which takes some milliseconds. [Handle.GC] does not wait for a context.
 //
+// # What is missing
+//
+// Groups are made, removed and listed by `natractl group`. Counters of classes, natra_preload and
+// natra_parse_class are in C alone, and Detach does not tell whether there was something.
+//
 // # Network namespaces
 //
 // A [Target] without a namespace means that of the calling thread: a caller that has
@@ -45,6 +51,6 @@
 //
 // # Privileges
 //
-// The process needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN, and for other network
-// namespaces CAP_SYS_ADMIN.
+// The process needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN, to be root or have
+// CAP_DAC_OVERRIDE, and for other network namespaces and Probe CAP_SYS_ADMIN.
 package natra

@@ -77,7 +77,8 @@ func (h *Handle) Version() (string, error) { return h.backend.version() }
 
 // Attach shapes an interface: it creates the attachment of target, or replaces it. If
 // it fails, the interface and the state are as before. A repeated call with the same
-// arguments succeeds and keeps counters. The result is what Query reports.
+// arguments succeeds and keeps counters. As long as an ID has limits on an interface, it cannot
+// be attached to another one (EBADE). The result is what Query reports.
 //
 // An attachment that has classes loses those that are not in the policy.
 func (h *Handle) Attach(ctx context.Context, target Target, policy Policy) (Info, error) {
@@ -88,8 +89,8 @@ func (h *Handle) Attach(ctx context.Context, target Target, policy Policy) (Info
 }
 
 // Configure changes the limits of an attachment, atomically for each packet. The policy
-// replaces the one it has: begin with that of [Handle.Query] to change a part of it. The
-// fields that are fixed at attach stay as they are.
+// replaces the one it has: begin with Info.Policy of [Handle.Query] to change a part of it. The
+// fields that are fixed at attach have to be as they were attached, or zero; else it is EINVAL.
 func (h *Handle) Configure(ctx context.Context, id string, policy Policy) error {
 	if err := checkID("configure", id); err != nil {
 		return err
@@ -111,7 +112,7 @@ func (h *Handle) Upgrade(ctx context.Context, id string) error {
 
 // Detach removes an attachment with all that natra put there. It succeeds when there is
 // nothing, when the interface or namespace is gone, and when called twice. The target
-// needs ID, or Ifname (and a namespace) if the id was the default.
+// needs ID, or Ifname (and a namespace) if the id was the default: EBUSY if it was not.
 func (h *Handle) Detach(ctx context.Context, target Target) error {
 	if err := checkTarget("detach", &target); err != nil {
 		return err
@@ -275,7 +276,8 @@ type Annotations struct {
 	// Of has all annotations of the pod.
 	Of map[string]string
 	// Allowed names those that it may use, as the key allowAnnotations of natra's CNI
-	// plugin does, and also Kubernetes' rates ("kubernetes.io/ingress-bandwidth").
+	// plugin does. Kubernetes' rates ("kubernetes.io/ingress-bandwidth") are ignored, too, if
+	// they are not here, and without a line in the log.
 	Allowed []string
 	// AllowAll lets it use all.
 	AllowAll bool

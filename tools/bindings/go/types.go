@@ -317,8 +317,8 @@ type DirectionStats struct {
 type Stats struct {
 	Ingress DirectionStats `json:"ingress"`
 	Egress  DirectionStats `json:"egress"`
-	// Backstop is on the pod's side behind IngressModePace; Ingress is then the pacer
-	// on the host side.
+	// Backstop has the packets that reach the pod, if Ingress is judged on the host side, as
+	// it is by default.
 	Backstop DirectionStats `json:"backstop"`
 }
 
@@ -376,7 +376,7 @@ type Event struct {
 	ID, Label string
 	Direction Direction
 	Reason    EventReason
-	// Backstop: it is from the backstop behind IngressModePace.
+	// Backstop: it is from the program in the pod behind the one on the host side.
 	Backstop bool
 	// Time is that of CLOCK_MONOTONIC.
 	Time time.Duration

@@ -5,6 +5,9 @@
 //! which documents it, and what C refuses is refused with C's errno and text. All state is
 //! pinned in the kernel, so a handle can be dropped at any time.
 //!
+//! Events, neighbours, leftovers, groups, counters of classes, `natra_record_unshaped`,
+//! `natra_preload` and `cancelled_fn` are in `natra-sys` alone.
+//!
 //! ```no_run
 //! use natra::{Natra, Netns, Policy, Target};
 //!
