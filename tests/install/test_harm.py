@@ -146,6 +146,18 @@ class Harm(Case):
         self.assertIn("Multus reads no drop-ins", r.out)
         self.assertIn("00-natra-10-flannel.conflist", node.names())
         self.assertEqual((node.net / "00-multus.conf").read_text(), multus)
+        # The copy stays while Multus' pod is not there, which takes its list away.
+        for plugin in "multus", "multus-shim":
+            (node.net / "00-multus.conf").unlink()
+            (node.bin / plugin).touch()
+            self.assertIn("Multus reads no drop-ins", self.done(node.install(runtime=NEW)).out)
+            self.assertEqual(node.types(dropins=True), ["flannel", "portmap", "natra"])
+            (node.bin / plugin).unlink()
+            (node.net / "00-multus.conf").write_text(multus)
+        # Where Multus itself has gone, the runtime reads drop-ins as ever.
+        (node.net / "00-multus.conf").unlink()
+        self.done(node.install(runtime=NEW))
+        self.assertNotIn("00-natra-10-flannel.conflist", node.names())
 
     def test_multus_that_delegates_to_natras_list(self):
         """Thin Multus copies the first list into its own, thick Multus names it by a

@@ -82,6 +82,9 @@ class Neighbour:
     def natra_goes(self):
         """natra's uninstalling pod runs."""
 
+    def pods_are_gone(self):
+        """The pods have ended, and natra's uninstalling pod waits for that."""
+
     def run(self, program, *words):
         self.program = Program(program.rpartition("/")[2], program, *words)
         return self.program
@@ -100,7 +103,7 @@ def service_account(node):
     write(f"{directory}/namespace", "kube-system")
     host, port = node.api.host, node.api.port
     os.environ.update(KUBERNETES_SERVICE_HOST=host, KUBERNETES_SERVICE_PORT=str(port),
-                      NODE_NAME=NAME, MULTUS_NODE_NAME=NAME)
+                      NODE_NAME=NAME, MULTUS_NODE_NAME=NAME, K8S_NODE_NAME=NAME)
 
 
 class Lanes(Traffic):
@@ -274,6 +277,7 @@ class Scene:
     def end(self):
         self.lanes.close()
         self.cluster.pods.end(["limited", "peer"])
+        self.neighbour.pods_are_gone()
         if self.neighbour.policies:
             self.cluster.api.delete(f"{POLICIES}/limited")
         wait(self.agent.ready, self.agent.trouble, 120)

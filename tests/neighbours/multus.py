@@ -1,9 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs natra behind the real Multus, thin or thick."""
+import glob
 import json
 import os
 import shutil
+import time
 
 import lab
 from built import built
@@ -60,6 +62,11 @@ class Multus(Neighbour):
                      *([f"--multus-master-cni-file-name={self.master}"] if self.master else []))
         wait(lambda: self.program.running() and self.lists(), self.log, 60)
 
+    def stop(self):
+        super().stop()
+        # A pod's next one takes a while, and natra's agent sees that Multus' list has gone.
+        time.sleep(2)
+
     def natra_is_there(self):
         """Pods get natra from the next start of Multus on."""
         self.master = None
@@ -70,6 +77,14 @@ class Multus(Neighbour):
         the other list."""
         self.master = PRIMARY
         self.restart()
+
+    def pods_are_gone(self):
+        """Remove the results that Multus leaves where a DEL of it failed, and natra's uninstall
+        names."""
+        left = glob.glob("/var/lib/cni/multus/results/*")
+        self.cluster.report.shown("  results of pods that Multus left", len(left))
+        for path in left:
+            os.unlink(path)
 
 
 if __name__ == "__main__":

@@ -28,11 +28,24 @@ static char *against_dropins(const struct chain *chain)
 			   chain->dropins.bandwidth);
 }
 
+/* Returns whether Multus delegates to the primary list, or will again: it takes its own list
+ * away when its pod ends, and if natra's copy went then, Multus would find the list without
+ * natra when it starts. */
+static bool is_behind_multus(const struct chain *chain)
+{
+	const struct install *i = chain->i;
+
+	return lists_first(chain->lists)->is_multus || i->multus.fd >= 0 ||
+	       (lists_have_ours(chain->lists) &&
+		(dir_has(&i->bin, MULTUS_NAME) ||
+		 dir_has(&i->bin, MULTUS_SHIM_NAME)));
+}
+
 static char *against_dropin(const struct chain *chain)
 {
 	const struct list *primary = chain->primary;
 
-	if (lists_first(chain->lists)->is_multus || chain->i->multus.fd >= 0)
+	if (is_behind_multus(chain))
 		return text_copy("Multus reads no drop-ins");
 	if (!primary->is_chain)
 		return text_format("%s is not a .conflist", primary->file);

@@ -98,8 +98,8 @@ bool list_says_true(const struct list *list, const char *key)
 
 static bool calls_multus(const struct list *list)
 {
-	return list_count(list, "multus", NULL) ||
-	       list_count(list, "multus-shim", NULL);
+	return list_count(list, MULTUS_NAME, NULL) ||
+	       list_count(list, MULTUS_SHIM_NAME, NULL);
 }
 
 static int read_list(struct install *i, const struct dir *dir, const char *file,
@@ -291,6 +291,15 @@ const struct list *lists_first(const struct lists *lists)
 			return &lists->items[i];
 	}
 	return NULL;
+}
+
+bool lists_have_ours(const struct lists *lists)
+{
+	for (size_t i = 0; i < lists->len; i++) {
+		if (lists->items[i].is_ours)
+			return true;
+	}
+	return false;
 }
 
 const struct list *lists_primary(const struct lists *lists, const char *network)

@@ -46,6 +46,8 @@ const struct list *lists_partial(const struct lists *lists);
 /* Returns the first list that is not natra's, which may be that of Multus; NULL
  * if there is none. */
 const struct list *lists_first(const struct lists *lists);
+/* Returns whether one of them is natra's. */
+bool lists_have_ours(const struct lists *lists);
 /* Returns whether a list is an administrator's copy of a later list of the same
  * network, with plugins added, such as Istio keeps one. */
 bool lists_is_wrapper(const struct lists *lists, const struct list *list);

@@ -14,6 +14,10 @@
 #define LIST_PREFIX    "00-natra-"
 #define DROPIN_NAME    "90-natra.conf"
 
+/* The plugins of Multus, thin and thick. */
+#define MULTUS_NAME      "multus"
+#define MULTUS_SHIM_NAME "multus-shim"
+
 struct install {
 	const struct install_request *request;
 	int root_fd;

@@ -18,7 +18,7 @@ import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE + "/../harness/python", HERE + "/../neighbours"]
+sys.path.insert(0, HERE + "/../harness/python")
 from built import built
 from commands import sh
 from limiters import Natra, Tbf, bits
@@ -118,18 +118,20 @@ def scene(rep, a, mode, way):
     rep.shown(f"{mode}, {way}: without natra, of the limit", f"{without / bits(CAP):.1f}")
     rep.shown("  by tbf", f"{by_tbf / bits(CAP):.3f}")
     rep.most("  by natra", rate / bits(CAP), 1.02, " of the limit")
-    rep.least("  by natra", rate / by_tbf, 0.25, " of tbf's")
+    rep.least("  by natra", rate / max(by_tbf, 1), 0.25, " of tbf's")
+    return rate / bits(CAP), by_tbf / bits(CAP)
 
 
 def main(rep, a):
+    print("| gVisor, in parts of the limit | in | by tbf | out | by tbf |\n|---|---|---|---|---|")
     for mode in a.mode.split(",") if a.mode else Natra.modes():
-        for way in PORTS:
-            rep.measure(f"{mode}, {way}", scene, rep, a, mode, way)
+        found = [rep.measure(f"{mode}, {way}", scene, rep, a, mode, way) for way in PORTS]
+        print("| " + " | ".join((mode, *(f"{part:.2f}" for of in found for part in of))) + " |")
 
 
 def prepare(a):
     if not os.path.exists(BUSYBOX):
-        skip("busybox is not installed (tools/install-deps runtimes)")
+        skip("busybox is not installed (tools/install-deps neighbours)")
     a.programs = built("gvisor")
 
 
