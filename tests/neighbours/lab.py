@@ -38,8 +38,9 @@ NEXT_NATRACTL = f"{WORK}/next-natractl"
 # The streams' ports are above these. A policy allows the second one after its change.
 DENIED, LATER = 900, 901
 # A bucket has half a second of the rate, and programs of another build begin with a full
-# one. Without a limit hundreds of times as much passes.
-MOST_IN_SECOND, MOST_IN_10_MS = 1.9, 100
+# one, so two of them can be in one second, and what waited for a CPU before. Without a limit
+# hundreds of times as much passes.
+MOST_IN_SECOND, MOST_IN_10_MS = 2.6, 100
 # So many times its cap a direction has that a mode leaves without a limit.
 UNLIMITED = 3
 BOTH = ("in", "out")
@@ -57,6 +58,8 @@ class Neighbour:
     # By mode, the directions in which natra says that no limit holds beside it, and those of
     # them that have none at once.
     said, lost = {}, {}
+    # The modes in which it removes natra's hook, until natra-agent puts it back.
+    gaps = ()
 
     def __init__(self, cluster):
         self.cluster, self.node, self.api = cluster, cluster.node, cluster.api
@@ -199,7 +202,7 @@ class Scene:
             port = int(port.lstrip("p"))
             for way, src, dst in (("in", client, self.limited), ("out", self.limited, client)):
                 try:
-                    wait(lambda: connects(src, dst, port) == good, "policy", 20)
+                    wait(lambda: connects(src, dst, port) == good, "policy", 60)
                     got = good
                 except RuntimeError:
                     got = not good
@@ -287,11 +290,12 @@ class Scene:
     def peaks(self, recorder, begin):
         """Return the most in 10 ms and in a second, in parts of the cap, of what has one."""
         def cap(way):
-            return math.inf if way in self.said else CAPS[way]
+            return math.inf if way in self.said or way in self.lost else CAPS[way]
 
         found = [recorder.most(begin, seconds, cap) for seconds in (0.01, 1)]
-        self.report.most("  most in 10 ms, of the cap", found[0], MOST_IN_10_MS)
-        self.report.most("  most in a second, of the cap", found[1], MOST_IN_SECOND)
+        if self.mode not in self.neighbour.gaps:
+            self.report.most("  most in 10 ms, of the cap", found[0], MOST_IN_10_MS)
+            self.report.most("  most in a second, of the cap", found[1], MOST_IN_SECOND)
         return found
 
     def play(self):
