@@ -407,7 +407,7 @@ RECORDS = (
             "put_last(&work->workers->waiting, work);",
             "put(&work->workers->waiting, work);", "unit-agent-work"),
     Mistake("failed-look-is-forgotten", "tools", "ask_again",
-            "h->list[i].is_dirty |= h->list[i].is_asked;", "", "unit-agent-hookwatch"),
+            "h->list[i].is_dirty |= h->list[i].is_asked;", ";", "unit-agent-hookwatch"),
     Mistake("who-is-overtaken-stays-behind", "src", "can_keep",
             "!check_is_overtaken(n, gen)", "true", "api-hooks"),
     Mistake("own-clsact-stays", "src", "teardown_site",
