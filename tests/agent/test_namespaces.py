@@ -55,6 +55,12 @@ class Namespaces(Case):
             time.sleep(0.2)
         self.assertEqual(self.agent.count("'fast' is not a rate"), 1)
         self.assertIn("6M", self.copy.read_text())
+        # What is read again is the same file, and edits are still lowered by it.
+        self.write({"max": {"ingressRate": "6M", "egressRate": "3M"}})
+        time.sleep(0.3)
+        self.api.put("a", {IN: "8M"})
+        self.until_event("BandwidthOverMaximum", "pod-a", "8000000 is over")
+        self.assertEqual(self.node.limits("a")[0], 6000000)
         self.api.put("a", {IN: "20M"})
         self.write({})
         self.until("a", (20000000, 0))

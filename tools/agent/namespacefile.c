@@ -48,16 +48,19 @@ static char *read_copy(int root)
 	return text;
 }
 
-/* Puts what was parsed of a text in force. Takes both over, and returns whether they are new. */
+/* Puts what was parsed of a text in force. Takes both over, and returns whether they are new. Jobs keep
+ * the rules that are in force until changed() says so: the same text leaves them where they are. */
 static bool take(struct namespacefile *ns, char *text, cJSON *rules)
 {
 	const bool is_new = !ns->text || strcmp(ns->text, text) != 0;
 
-	cJSON_Delete(ns->rules);
-	free(ns->text);
+	cJSON_Delete(is_new ? ns->rules : rules);
+	free(is_new ? ns->text : text);
+	if (!is_new)
+		return false;
 	ns->rules = rules;
 	ns->text = text;
-	return is_new;
+	return true;
 }
 
 /* Reads the file. Returns whether it has other rules than those in force; *error is "" if nothing is
