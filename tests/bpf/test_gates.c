@@ -186,8 +186,7 @@ static void connections_over_theirs_are_refused(void **state)
 	from = th_coarse_now();
 	assert_int_equal(send(&p, 7).verdict, TC_ACT_UNSPEC);
 	assert_in_range(gates().connections_tat_ns,
-			from + 6 * TH_SECOND - TH_MS,
-			th_now() + 8 * TH_SECOND);
+			from + 6 * TH_SECOND - TH_MS, th_now() + 8 * TH_SECOND);
 }
 
 static void make_options(struct packet *p)

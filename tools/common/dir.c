@@ -13,8 +13,8 @@
 #include "text.h"
 
 /* The plugin reads as much. A result has all annotations of a pod, twice. */
-#define TEXT_MAX      (16 * 1024 * 1024)
-#define CHUNK         65536
+#define TEXT_MAX (16 * 1024 * 1024)
+#define CHUNK    65536
 
 void dir_close(struct dir *dir)
 {

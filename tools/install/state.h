@@ -22,8 +22,9 @@ struct install {
 	const struct install_request *request;
 	int root_fd;
 	struct dir net, bin;
-	struct dir multus;     /* where Multus' own list is, if elsewhere */
-	struct dir place;      /* where the lock is, which lock_fd holds; -1: it is not held */
+	struct dir multus; /* where Multus' own list is, if elsewhere */
+	struct dir
+		place; /* where the lock is, which lock_fd holds; -1: it is not held */
 	int lock_fd;
 	int plugin_fd;         /* natra's plugin; -1: not needed */
 	char *plugin_versions; /* what the plugin answers to VERSION */
