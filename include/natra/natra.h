@@ -188,9 +188,9 @@ NATRA_API int natra_policy_annotate(struct natra *n,
  *
  * An automatic group may have no place: 32 of NATRA_GROUPS_MAX are left for natra_group_set,
  * and attachments with labels "<namespace>/<pod>" of one namespace are in 16 at most. Then
- * the attachment is in none, and has the group's rates where they are lower than its
- * own, of which the library logs a warning. An automatic group whose floor its parent has no room for
- * has none, and a warning says so, too. natra_configure does the same.
+ * the attachment is in none, and has the group's rates where they are lower than its own,
+ * which a warning in the log says. An automatic group whose floor its parent has no room
+ * for has none, and a warning says so, too. natra_configure does the same.
  *
  * Mode AUTO tries, with EDT AUTO or ON: TCX podside, clsact podside, TCX hostside, clsact
  * hostside; with EDT OFF: TCX podside, TCX hostside, clsact podside, clsact hostside; and goes
@@ -232,7 +232,8 @@ NATRA_API int natra_preload(struct natra *n, const struct natra_target *target,
  *
  * Packets sent before the change were charged at the old rate. That debt delays later packets
  * by no more than horizon_ns (egress with departure times), pace_limit_ns (ingress that is
- * paced) or 100 ms (where nothing is paced), so a higher rate takes effect at once.
+ * paced) or 100 ms (where nothing is paced), so a higher rate takes effect at once; that of
+ * a class does when no class owes any more.
  *
  * The policy is all that holds afterwards, but for what is fixed or a list: a member that
  * is 0 is the default again, and a direction without a rate is not limited any more, save
@@ -241,14 +242,13 @@ NATRA_API int natra_preload(struct natra *n, const struct natra_target *target,
  *
  * attach_mode, edt_pacing, ingress_mode and sli of `policy` must be 0 or as attached. A
  * direction that had no limit so far gets its programs now, and the counters of both begin
- * again; so do they if the attachment joins a group and was in none, or leaves its group
- * for none.
+ * again, as they do if the attachment joins a first group or leaves for none.
  *
  * The list of subnets is kept if `policy` has none, and so are the classes if `classes` is
- * NULL; any other pointer with `classes_len` 0 takes them away. Those that `policy` has may be others than before, with other rates and DSCPs: counters go on, and each
- * packet is judged by the old lists or by the new ones. If the classes' names or their
- * order are others, or a list of shaped subnets takes the place of one of unshaped ones or
- * of none, the interface is attached again, as for a new direction.
+ * NULL; any other pointer with `classes_len` 0 takes them away. Those of `policy` may have
+ * other rates and DSCPs: counters go on, and each packet is judged by the old lists or by
+ * the new ones. If the classes' names or their order are others, or shaped subnets take the
+ * place of unshaped ones or of none, the interface is attached again.
  *
  * @return 0; -EINVAL bad field; -ENOENT not attached; -ENODEV the interface is gone;
  *         -EOPNOTSUPP it is `unshaped`; -ESTALE it is of another ABI; others, also for its

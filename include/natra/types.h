@@ -187,7 +187,7 @@ struct natra_policy {
 	size_t sz;
 	uint64_t ingress_rate_bits_per_sec;
 	uint64_t egress_rate_bits_per_sec;
-	/** In bits; less than 64 kB, the largest packet, acts as that. 0: what the rate
+	/** In bits; a packet, of 64 kB at most, always passes beyond it. 0: what the rate
 	 *  carries in 0.5 s; with NATRA_INGRESS_MODE_PACE in pace_limit_ns, if that is
 	 *  less. Needs a rate. */
 	uint64_t ingress_burst_bits;

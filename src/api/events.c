@@ -89,31 +89,34 @@ static bool is_slot_of(const struct named *named, uint64_t owner)
 	return false;
 }
 
-/* Returns the attachment that has the slot, or else one that had it before an edit gave it
- * others, or NULL. */
-static const struct named *find_owner(const struct natra_events *events,
-				      uint64_t owner)
+/* Returns the attachment that has the slot, or NULL. */
+static const struct named *find_slot(const struct natra_events *events,
+				     uint64_t owner)
 {
-	const struct named *former = NULL;
-
 	for (size_t i = 0; i < events->len; i++) {
 		if (is_slot_of(&events->list[i], owner))
 			return &events->list[i];
-		if (!former && owner_is_of(owner, events->list[i].id))
-			former = &events->list[i];
 	}
-	return former;
+	return NULL;
 }
 
-static bool find_named(const struct natra_events *events,
-		       const struct natra_event_entry *entry,
-		       struct natra_event *event)
+/* Returns the attachment that had it before an edit gave it others, or NULL. */
+static const struct named *find_former(const struct natra_events *events,
+				       uint64_t owner)
 {
-	const struct named *named = find_owner(events, entry->owner);
+	for (size_t i = 0; i < events->len; i++) {
+		if (owner_is_of(owner, events->list[i].id))
+			return &events->list[i];
+	}
+	return NULL;
+}
+
+static void set_names(const struct named *named,
+		      const struct natra_event_entry *entry,
+		      struct natra_event *event)
+{
 	const enum leg leg = owner_leg(entry->owner);
 
-	if (!named)
-		return false;
 	event->direction = leg == LEG_EGRESS ? NATRA_DIRECTION_EGRESS
 					     : NATRA_DIRECTION_INGRESS;
 	event->backstop = leg == LEG_INGRESS && named->has_host;
@@ -125,7 +128,6 @@ static bool find_named(const struct natra_events *events,
 		memcpy(event->class_name,
 		       named->class_name[entry->class_number],
 		       sizeof(event->class_name));
-	return true;
 }
 
 static bool is_listed(const struct natra_events *events, size_t len,
@@ -188,18 +190,21 @@ static int name_event(struct natra_events *events,
 		      const struct natra_event_entry *entry,
 		      struct natra_event *event)
 {
-	uint64_t listed_ns;
-	int r;
+	const struct named *named = find_slot(events, entry->owner);
 
-	if (!entry->owner || find_named(events, entry, event) ||
-	    event->time_ns < events->listed_ns)
-		return 0;
-	listed_ns = clock_ns(CLOCK_MONOTONIC);
-	r = list_again(events);
-	if (r < 0)
-		return r;
-	events->listed_ns = listed_ns;
-	(void)find_named(events, entry, event);
+	if (entry->owner && !named && event->time_ns >= events->listed_ns) {
+		const uint64_t listed_ns = clock_ns(CLOCK_MONOTONIC);
+		int r = list_again(events);
+
+		if (r < 0)
+			return r;
+		events->listed_ns = listed_ns;
+		named = find_slot(events, entry->owner);
+	}
+	if (entry->owner && !named)
+		named = find_former(events, entry->owner);
+	if (named)
+		set_names(named, entry, event);
 	return 0;
 }
 

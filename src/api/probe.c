@@ -150,9 +150,11 @@ static int check_bpffs(struct natra *n)
 {
 	int r = place_is_mounted(n);
 
-	if (r == 0)
-		return place_check(n);
-	return r < 0 ? r : 0;
+	if (r != 0)
+		return r < 0 ? r : 0;
+	r = place_check(n);
+	/* It is not empty if somebody else has just mounted it. */
+	return r == -ENOTEMPTY && place_is_mounted(n) == 1 ? 0 : r;
 }
 
 /* Tries bpf(2), which a kernel without BPF, the user namespace of a container

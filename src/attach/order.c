@@ -2,11 +2,18 @@
 #include "attach/order.h"
 
 #include <errno.h>
+#include <time.h>
 
+#include "attach/attachment.h"
 #include "attach/check.h"
 #include "attach/identity.h"
 #include "attach/teardown.h"
+#include "util/cleanup.h"
 #include "util/str.h"
+
+/* An interface of a namespace that has gone is waited for so often, for so long. */
+#define DYING_LOOKS 20
+#define DYING_MS    50
 
 void order_set_link(struct record_link *link, const struct link_info *info,
 		    const struct netns_id *netns)
@@ -58,12 +65,34 @@ bool order_is_for(const struct record *record, const struct scene *scene)
 	       record->pod.netns_cookie == scene->pod_netns.cookie;
 }
 
+static bool has_netns(struct natra *n, const struct pin_gen *before)
+{
+	cleanup_close int fd = -1;
+
+	return attachment_open_netns(n, &before->record.pod, -1, &fd) == 0;
+}
+
+/* Returns as check_exists does. The kernel takes down the interfaces of a namespace a while after
+ * that cannot be found any more, and TCX links stay on them until then. */
+static int exists_for_good(struct natra *n, const struct pin_gen *before)
+{
+	const struct timespec pause = {.tv_nsec = DYING_MS * 1000000L};
+	int r = check_exists(n, before);
+
+	for (int i = 0; i < DYING_LOOKS && r == 1 && !has_netns(n, before);
+	     i++) {
+		(void)nanosleep(&pause, NULL);
+		r = check_exists(n, before);
+	}
+	return r;
+}
+
 /* Refuses to take the limits away from an interface that still exists. If none hold there, it is
  * on record that they do not. */
 static int refuse_move(struct natra *n, const struct pin_gen *before)
 {
 	const struct record *record = &before->record;
-	int r = record->unshaped ? 0 : check_exists(n, before);
+	int r = record->unshaped ? 0 : exists_for_good(n, before);
 
 	return r == 1 ? with_code(
 				n, NATRA_CODE_OTHER_INTERFACE,
@@ -83,11 +112,12 @@ int order_look_before(struct natra *n, const struct pin_dir *dir,
 	if (r < 0 && r != -ESTALE)
 		return r == -ENOENT ? 0 : r;
 	identity_follow(n, ret_before);
-	if (ret_before->record.pod.netns_cookie != scene->pod_netns.cookie)
+	r = identity_check(n, ret_before, scene->pod_fd, scene->pod.ifindex,
+			   NULL);
+	/* In another namespace it may be the same one, which somebody has moved. */
+	if (r == -EBADE &&
+	    ret_before->record.pod.netns_cookie != scene->pod_netns.cookie)
 		r = refuse_move(n, ret_before);
-	else
-		r = identity_check(n, ret_before, scene->pod_fd,
-				   scene->pod.ifindex, NULL);
 	return r < 0 ? r : 1;
 }
 

@@ -18,7 +18,8 @@ struct request {
 	struct netlink *nl;
 	int (*cb)(struct nl_msg *msg, void *arg);
 	void *arg;
-	int result; /* 1: still waiting */
+	uint32_t number; /* which the kernel gives its answers, too */
+	int result;      /* 1: still waiting */
 };
 
 int netlink_open(struct natra *n, struct netlink *ret_nl)
@@ -43,6 +44,15 @@ void netlink_close(struct netlink *nl)
 {
 	nl_socket_free(nl->sock);
 	nl->sock = NULL;
+}
+
+/* Passes over what is left of the answer to an earlier request, whose end was not read: by libnl's
+ * own count it would be this one's. */
+static int on_number(struct nl_msg *msg, void *arg)
+{
+	const struct request *req = arg;
+
+	return nlmsg_hdr(msg)->nlmsg_seq == req->number ? NL_OK : NL_SKIP;
 }
 
 static int on_valid(struct nl_msg *msg, void *arg)
@@ -103,12 +113,14 @@ int netlink_request(struct netlink *nl, struct nl_msg *msg,
 	handlers = nl_cb_alloc(NL_CB_DEFAULT);
 	if (!handlers)
 		return -ENOMEM;
+	nl_cb_set(handlers, NL_CB_SEQ_CHECK, NL_CB_CUSTOM, on_number, &req);
 	nl_cb_set(handlers, NL_CB_VALID, NL_CB_CUSTOM, on_valid, &req);
 	nl_cb_set(handlers, NL_CB_ACK, NL_CB_CUSTOM, on_ack, &req);
 	nl_cb_set(handlers, NL_CB_FINISH, NL_CB_CUSTOM, on_ack, &req);
 	nl_cb_err(handlers, NL_CB_CUSTOM, on_error, &req);
 
 	r = nl_send_auto(nl->sock, msg);
+	req.number = nlmsg_hdr(msg)->nlmsg_seq;
 	while (r >= 0 && req.result == 1)
 		r = nl_recvmsgs(nl->sock, handlers);
 	nl_cb_put(handlers);

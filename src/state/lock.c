@@ -120,18 +120,19 @@ static int take(const struct natra *n, int fd, enum lock_wait wait,
 {
 	const bool may_cancel = wait == LOCK_BEFORE && n->cancelled_fn;
 	unsigned int next_ms = FIRST_PAUSE_MS;
+	bool is_last = wait == LOCK_ONCE;
 
 	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
 		if (errno == EINTR)
 			continue;
 		if (errno != EWOULDBLOCK)
 			return -errno;
-		if (wait == LOCK_ONCE)
+		if (is_last)
 			return -EBUSY;
 		if (may_cancel && n->cancelled_fn(n->cancelled_arg))
 			return -ECANCELED;
-		if (!wait_more(ret_waiting, fd, next_ms))
-			return -EBUSY;
+		/* The lock may have become free while this process had no CPU. */
+		is_last = !wait_more(ret_waiting, fd, next_ms);
 		next_ms = next_ms * 2 < LAST_PAUSE_MS ? next_ms * 2
 						      : LAST_PAUSE_MS;
 	}

@@ -162,9 +162,10 @@ int pin_dir_lock_id(struct natra *n, const char *id, bool create,
 
 	if (r == 0 && create)
 		r = make_root(n);
-	if (r == 0)
-		r = lock_path(n, path, create, LOCK_BEFORE, ret_dir);
-	return pin_dir_name_lock(n, r, id);
+	if (r < 0)
+		return r;
+	return pin_dir_name_lock(
+		n, lock_path(n, path, create, LOCK_BEFORE, ret_dir), id);
 }
 
 int pin_dir_lock(struct natra *n, const char *path, struct pin_dir *ret_dir)

@@ -168,6 +168,28 @@ static void moved_interface_is_not_gone(void **state)
 	each_mode(no_decoy);
 }
 
+/* Whoever moves the interface may attach to it anew. */
+static void same_one_elsewhere(enum natra_mode mode)
+{
+	struct natra_target target = pod_target(&pod, ID);
+	struct natra_policy policy = policy_of(10, 20);
+
+	if (mode == NATRA_MODE_CLSACT_PODSIDE)
+		return; /* its filters are gone */
+	move();
+	target.netns = "/run/netns/" INNER;
+	policy.attach_mode = mode;
+	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
+	assert_int_equal(KEPT(natra_check(n, ID, NULL)), 0);
+	still_limits(mode);
+}
+
+static void moved_interface_may_be_attached_anew(void **state)
+{
+	(void)state;
+	each_mode(same_one_elsewhere);
+}
+
 /* The other end of the decoy, too, is where that of eth0 is, by its index. */
 static void decoy_with_peer(enum natra_mode mode)
 {
@@ -263,6 +285,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		POD_CASE(decoy_takes_the_index_or_the_name),
 		POD_CASE(moved_interface_is_not_gone),
+		POD_CASE(moved_interface_may_be_attached_anew),
 		POD_CASE(decoy_has_the_same_peer_index),
 		POD_CASE(other_index_is_followed),
 		POD_CASE(filter_is_put_back),

@@ -197,6 +197,14 @@ static void pod_that_is_gone_keeps_its_name(void **state)
 	pod_remove(&other);
 }
 
+static void attach_as(const struct natra_policy *policy, const char *label)
+{
+	struct natra_target target = pod_target(&pod, ID);
+
+	target.label = label;
+	assert_int_equal(KEPT(natra_attach(n, &target, policy, NULL)), 0);
+}
+
 /* Who edits a pod's annotations hides nothing by that: events of before are the pod's. */
 static void event_of_before_an_edit_has_the_name(void **state)
 {
@@ -206,14 +214,23 @@ static void event_of_before_an_edit_has_the_name(void **state)
 	uint64_t owner;
 
 	(void)state;
-	assert_int_equal(attach_pod(&policy), 0);
+	attach_as(&policy, "before");
 	owner = owner_of(ID);
-	policy.sli = NATRA_SLI_ON;
-	assert_int_equal(attach_pod(&policy), 0);
-	assert_int_not_equal(owner, owner_of(ID));
 	assert_int_equal(natra_events_open(n, &events), 0);
 	tell(owner);
 	is_next(events, ID);
+	policy.sli = NATRA_SLI_ON;
+	attach_as(&policy, "after");
+	assert_int_not_equal(owner, owner_of(ID));
+	/* A reader that knows the pod sees what it is now. */
+	tell(owner_of(ID));
+	assert_int_equal(natra_events_read(events, &event), 1);
+	assert_string_equal(event.label, "after");
+	natra_events_close(events);
+
+	assert_int_equal(natra_events_open(n, &events), 0);
+	for (int i = 0; i < 2; i++)
+		is_next(events, ID);
 	/* One of another attachment, which nobody knows, is nobody's. */
 	tell(owner ^ 1ULL << 40);
 	assert_int_equal(natra_events_read(events, &event), 1);

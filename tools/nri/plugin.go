@@ -267,7 +267,7 @@ func (p *plugin) limit(ctx context.Context, pod *api.PodSandbox, mayHaveRun bool
 	}
 	_, err = p.n.Attach(ctx, target, policy)
 	if err != nil && p.config.OnError == "continue" && len(p.config.AllowAnnotations) > 0 &&
-		!errors.Is(err, syscall.EBUSY) {
+		!errors.Is(err, syscall.EBUSY) && !errors.Is(err, syscall.EBADE) {
 		// Values that are possible by themselves may not go together: the pod is not
 		// to get rid of its limits by that.
 		plain, wrong := p.rates(ctx, pod)
