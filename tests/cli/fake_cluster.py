@@ -46,7 +46,8 @@ def agents(root):
 
 class Cluster:
     def __init__(self, natractl, root):
-        self.pods = [*agents(root), pod("shop", "web", "node-1"), pod("shop", "late", None)]
+        self.pods = [*agents(root), pod("shop", "web", "node-1"),
+                     pod("shop", "a--b", "node-1"), pod("shop", "late", None)]
         self.natractl = natractl
         self.executed = []
         self.asked = set()          # the pods whose log or objects were read, or executed in

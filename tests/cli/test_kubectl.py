@@ -38,6 +38,8 @@ class Arguments(unittest.TestCase):
                             (["events", "--follow"],
                              "'--follow' has to stand behind a NAMESPACE/POD"),
                             (["list", "--wise"], "list: unknown option '--wise'"),
+                            (["events", "--since", "1h", "--follow"],
+                             "'--follow' has to stand behind a NAMESPACE/POD"),
                             (["lists"], "unknown command 'lists'"),
                             (["--speed", "list"], "unknown option '--speed'"),
                             (["--context"], "--context: needs a value")):
@@ -137,6 +139,18 @@ class WithStub(unittest.TestCase):
                 p = self.natra(*words)
                 self.assertEqual(self.cluster.executed, [["/bin/natractl", *words]], p)
 
+    def test_names(self):
+        """Kubernetes allows -- in a name, and an option may stand before it."""
+        for words, run in ((["show", "shop/a--b"], ["show", "shop/a--b"]),
+                           (["events", "--since", "1h", "shop/a--b"],
+                            ["events", "shop/a--b", "--since=1h"]),
+                           (["events", "--since=", "shop/a--b"],
+                            ["events", "shop/a--b", "--since="])):
+            with self.subTest(words=words):
+                self.cluster.executed.clear()
+                p = self.natra(*words)
+                self.assertEqual(self.cluster.executed, [["/bin/natractl", *run]], p)
+
     def test_endless(self):
         """What goes on until Ctrl-C has a terminal in the container, too, which ends it there,
         and its lines begin at the left of this one, which kubectl has made raw."""
@@ -187,6 +201,7 @@ class WithStub(unittest.TestCase):
                             (["stats", "shop/none"], '"none" not found'),
                             (["list", "node-1", "node-3"],
                              "node 'node-3' has no natra-agent"),
+                            (["list", "node--1"], "node 'node--1' has no natra-agent"),
                             (["--namespace=shop", "list"],
                              "no pod of the DaemonSet natra-agent in namespace 'shop'")):
             with self.subTest(words=words):

@@ -20,8 +20,11 @@ import threading
 import time
 from pathlib import Path
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../deploy")
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, f"{HERE}/../deploy")
+sys.path.append(f"{HERE}/../bench")     # behind this directory, which has a pods.py, too
 import kube
+import machine
 from agentpod import DEPLOY, ROOT, Agent
 from api import Refused
 from cache import HELM, need
@@ -147,6 +150,14 @@ def make_packages(to):
     sh(f"{ROOT}/tools/package/build", "amd64", stage, to, timeout=120)
 
 
+def made_at(release):
+    """Return the commit of a release's files, as their provenance has it."""
+    with open(f"{release}/provenance.json") as f:
+        statement = json.load(f)
+    [source] = statement["predicate"]["buildDefinition"]["resolvedDependencies"]
+    return source["digest"]["gitCommit"][:10]
+
+
 def is_capped(cluster, pods):
     """Measure that the pod's traffic is within its limit, and return the traffic."""
     traffic = Traffic(cluster.client, pods)
@@ -245,12 +256,15 @@ def main(cluster, a):
     table = "\n".join(["| from | commands | seconds |", "|---|---|---|",
                        *(rows[name] for name in STEPS if name in rows), ""])
     if a.table:
-        write(a.table, f"Printed by tests/kube/stopwatch.py on {time.strftime('%Y-%m-%d')}, Linux "
-              f"{os.uname().release}, {os.cpu_count()} CPUs.\n\n{table}")
+        write(a.table, f"{a.printed}\n{a.made}, one run of each way; the load was {a.load:.0f} before it "
+              f"and {os.getloadavg()[0]:.0f} behind it.\n\n{table}")
     print(table)
 
 
 def prepare(a):
+    if a.table:
+        a.printed, a.load = machine.printed_by("kube/stopwatch.py"), os.getloadavg()[0]
+        a.made = f"A release of commit {made_at(a.release)}" if a.release else "Files made of this commit"
     a.kubectl = sh(f"{ROOT}/tests/kube/build", "kubectl", timeout=1800).strip()
     a.registry = "ghcr.io/" + sh(f"{ROOT}/tools/repository").split("/")[1].lower() + "/natra"
     # What is written beside the files goes with the node.

@@ -58,7 +58,8 @@ class Neighbour:
     # By mode, the directions in which natra says that no limit holds beside it, and those of
     # them that have none at once.
     said, lost = {}, {}
-    # The modes in which it removes natra's hook, until natra-agent puts it back.
+    # The modes in which it removes natra's hook, until natra-agent puts it back. The most of that
+    # time is not judged, but that the limit is back then: measure() has three times 3 s for it.
     gaps = ()
 
     def __init__(self, cluster):
