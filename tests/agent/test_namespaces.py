@@ -155,10 +155,18 @@ class Namespaces(Case):
         self.until("a", (5000000, 0))
 
     def test_without_a_file(self):
-        self.copy.parent.mkdir()
-        self.copy.write_text("{}")
+        """What an earlier agent has copied does not hold, but lists may still need the copy."""
         self.start()
-        self.assertFalse(self.copy.exists())
+        self.assertFalse(self.copy.parent.exists())
+        self.agent.stop()
+        self.copy.parent.mkdir()
+        self.copy.write_text('{"shop": {"max": {"ingressRate": "1M"}}}')
+        self.start()
+        self.assertEqual(self.copy.read_text(), "{}")
+        self.agent.stop()
+        # Nor is it a file that was read once.
+        self.start("--namespaces", str(self.file), wait=False)
+        self.assertIn("[-] namespaces: ", self.agent.wait_ready(False))
 
 
 if __name__ == "__main__":

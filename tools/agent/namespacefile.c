@@ -15,6 +15,9 @@
 /* A mount over the directory is no event, and the copy may have gone. */
 #define RECHECK_MS 60000
 
+/* A copy of an agent that has no file. */
+#define NO_RULES "{}"
+
 /* Logs an error once as long as it lasts. */
 static void say(struct namespacefile *ns, const char *path, const char *error,
 		const char *so)
@@ -84,14 +87,15 @@ static bool read_file(struct namespacefile *ns, struct namespaces_error *error)
 	return false;
 }
 
-/* Takes the copy of an earlier agent for the file. */
+/* Takes the copy of an earlier agent for the file, unless that had no file either. */
 static bool read_earlier(struct namespacefile *ns, int root)
 {
 	char *text = read_copy(root);
 	struct namespaces_error error;
 	cJSON *rules = NULL;
 
-	if (text && namespaces_parse(text, &rules, &error) == 0)
+	if (text && strcmp(text, NO_RULES) != 0 &&
+	    namespaces_parse(text, &rules, &error) == 0)
 		return take(ns, text, rules);
 	free(text);
 	return false;
@@ -219,11 +223,12 @@ bool namespacefile_is_copied(const struct namespacefile *ns)
 void namespacefile_forget(struct namespacefile *ns)
 {
 	cleanup_close int root = open_root(ns);
+	cleanup_text char *has = ns->path ? NULL : read_copy(root);
 	int r;
 
-	if (ns->path)
+	if (!has || strcmp(has, NO_RULES) == 0)
 		return;
-	r = namespaces_store(root, NULL);
+	r = namespaces_store(root, NO_RULES);
 	say(ns, NAMESPACES_FILE, r < 0 ? strerror(-r) : "",
 	    "pods that start have what it had");
 }

@@ -41,7 +41,8 @@ void namespacefile_close(struct namespacefile *ns);
 bool namespacefile_is_read(const struct namespacefile *ns);
 /* Returns whether pods that start get what was read. */
 bool namespacefile_is_copied(const struct namespacefile *ns);
-/* Removes the copy of an agent that had a file, if this one has none. */
+/* Empties the copy of an agent that had a file, if this one has none. It stays, for lists that make the
+ * plugin need it, such as those that somebody has copied. */
 void namespacefile_forget(struct namespacefile *ns);
 
 #endif
