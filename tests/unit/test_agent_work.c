@@ -59,18 +59,30 @@ static void test_order(void **state)
 }
 
 /* A process that hangs in the kernel, as on a disk that is gone, takes no signal. */
-static bool takes_signals;
+static bool takes_signals, child_hangs;
 int __wrap_kill(pid_t pid, int number);
 int __real_kill(pid_t pid, int number);
 
 int __wrap_kill(pid_t pid, int number)
 {
+	if (child_hangs && number == SIGKILL && pid < 0)
+		pid = -pid;
 	return takes_signals ? __real_kill(pid, number) : 0;
 }
 
 static void hang(void *arg)
 {
 	(void)arg;
+	(void)pause();
+}
+
+/* A job may have a child that hangs, and end by itself. */
+static void hang_in_child(void *arg)
+{
+	pid_t *child = arg, pid = fork();
+
+	if (pid > 0)
+		*child = pid;
 	(void)pause();
 }
 
@@ -145,11 +157,52 @@ static void test_stuck(void **state)
 	loop_close(&loop);
 }
 
+/* A job hangs as long as something that it has started does. */
+static void test_child_is_stuck(void **state)
+{
+	struct loop loop = LOOP_INIT;
+	struct workers workers = {.loop = &loop, .stuck = note_stuck};
+	struct work *work = &works[0];
+	volatile pid_t *child;
+
+	(void)state;
+	memset(order, 0, sizeof(order));
+	assert_int_equal(loop_open(&loop), 0);
+	*work = (struct work){
+		.run = hang_in_child,
+		.done = done_late,
+		.report_size = sizeof(*child),
+		.time_max_ms = 100000,
+	};
+	assert_int_equal(work_open(work, &workers), 0);
+	work->arg = work->report;
+	child = work->report;
+	takes_signals = child_hangs = true;
+	work_start(work);
+	for (int i = 0; i < 10000 && !*child; i++)
+		(void)usleep(1000);
+	assert_true(*child > 0);
+	work->limit.expired(work->limit.arg);
+	for (int i = 0; i < 10000 && !work->is_reaped; i++) {
+		workers_reap(&workers);
+		(void)usleep(1000);
+	}
+	assert_string_equal(order, "");
+	work->limit.expired(work->limit.arg);
+	assert_string_equal(order, "S");
+	child_hangs = false;
+	(void)kill(*child, SIGKILL);
+	until(&workers, "SsL");
+	work_close(work);
+	loop_close(&loop);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_stuck),
+		cmocka_unit_test(test_child_is_stuck),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

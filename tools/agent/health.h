@@ -46,6 +46,7 @@ struct health {
 	/* What is in force is older than the file, which cannot be read or copied. */
 	bool old_namespaces;
 	size_t stuck_jobs;    /* were killed and do not end */
+	size_t stuck_views;   /* ... of these, on which no limits depend */
 	size_t failed_groups; /* of the file, or 1 for the file itself */
 };
 

@@ -51,12 +51,15 @@ static void stuck(void *arg, const struct work *work)
 	struct agent *agent = arg;
 	struct health *health = &agent->health;
 
+	health->stuck_jobs += work->is_stuck ? 1 : -1;
+	if (work->is_view)
+		health->stuck_views += work->is_stuck ? 1 : -1;
 	if (!work->is_stuck) {
-		if (!--health->stuck_jobs && health->parts[PART_JOBS].is_on)
+		if (health->stuck_jobs == health->stuck_views &&
+		    health->parts[PART_JOBS].is_on)
 			health_ready(health, PART_JOBS);
 		return;
 	}
-	health->stuck_jobs++;
 	if (work->is_view) {
 		log_write(&agent->log, NATRA_LOG_ERROR,
 			  "%s: the job hangs and cannot be killed", work->name);
@@ -229,7 +232,7 @@ static void completed(void *arg)
 	agent->element = cJSON_Parse(agent->installer.element);
 	conf = agent->element ? agent->element : agent->options.conf;
 	pluginlog_change(&agent->pluginlog, conf);
-	/* No list makes the plugin need it any more. */
+	/* Pods that start have no defaults or maximums of an earlier agent any more. */
 	namespacefile_forget(&agent->namespaces);
 	if (agent->options.no_pods)
 		return;

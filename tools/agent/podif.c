@@ -11,6 +11,7 @@
 #include "../common/dir.h"
 #include "../common/text.h"
 #include "../pods/netns.h"
+#include "turns.h"
 
 bool podif_fill(struct podif *podif, const char *path,
 		const struct cached *cached)
@@ -76,6 +77,13 @@ static bool is_for_later(const struct podif *podif,
 	return left->waiting_ms && !podif->may_drain && covers(policy, left);
 }
 
+/* If it was ended half-way, the pod would be without limits until the next look. */
+static int drain(const struct podif *podif, const struct natra_target *target)
+{
+	turn_extend();
+	return natra_drain_leftovers(podif->n, target);
+}
+
 /* Removes upstream's limits beside natra's. Packets that wait in them leave before, while
  * they alone hold. */
 static int take_away(const struct podif *podif,
@@ -94,7 +102,7 @@ static int take_away(const struct podif *podif,
 	}
 	*ret = PODIF_REPLACED;
 	if (left->waiting_ms)
-		r = natra_drain_leftovers(podif->n, target);
+		r = drain(podif, target);
 	if (r < 0 && !podif_has_ended(podif, r))
 		podif_log(podif, NATRA_LOG_WARN,
 			  "what waits in the bandwidth plugin's limits is lost",
@@ -119,7 +127,7 @@ static int replace(const struct podif *podif, const struct natra_target *target,
 	    natra_error_code(n) != NATRA_CODE_LEFTOVERS)
 		return r;
 	*ret = PODIF_REPLACED;
-	r = natra_drain_leftovers(n, target);
+	r = drain(podif, target);
 	if (r == 0)
 		r = natra_remove_leftovers(n, target);
 	return r < 0 ? r : natra_attach(n, target, policy, NULL);

@@ -21,6 +21,9 @@
 /* Other jobs on limits wait for this one, so what remains is for the next. */
 #define DRAIN_MAX_MS 20000
 
+/* The job may take 120 s, and what has begun goes on for a while. */
+#define TURNS_MAX_MS 90000
+
 /* An interface that leads out of a pod and that no result names. */
 struct unnamed {
 	uint64_t netns_inode;
@@ -393,7 +396,7 @@ static int open_shared(struct pods *pods)
 	if (map == MAP_FAILED)
 		return -ENOMEM;
 	pods->found = map;
-	return turns_open(&pods->turns);
+	return turns_open(&pods->turns, TURNS_MAX_MS);
 }
 
 void pods_job_run(const struct jobs *jobs, struct pods_report *report)

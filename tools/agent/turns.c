@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,12 +22,13 @@
 struct turns_begun {
 	size_t len;
 	size_t before;             /* of these had begun when the walk did */
+	size_t missed;             /* there was no time for these */
 	uint64_t names[NAMES_MAX]; /* their hashes; the last one is at work */
 	bool is_done;
 	int r;
 };
 
-int turns_open(struct turns *t)
+int turns_open(struct turns *t, uint64_t time_max_ms)
 {
 	void *map =
 		mmap(NULL, sizeof(struct turns_begun), PROT_READ | PROT_WRITE,
@@ -34,7 +36,10 @@ int turns_open(struct turns *t)
 
 	if (map == MAP_FAILED)
 		return -ENOMEM;
-	*t = (struct turns){.begun = map};
+	*t = (struct turns){
+		.begun = map,
+		.until_ms = clock_ms() + time_max_ms,
+	};
 	return 0;
 }
 
@@ -56,12 +61,21 @@ bool turn_begin(const struct turns *t, const char *name)
 		if (begun->names[i] == hash)
 			return false;
 	}
+	if (clock_ms() >= t->until_ms) {
+		begun->missed++;
+		return false;
+	}
 	/* Then it could not be told which one took too long. */
 	if (begun->len == NAMES_MAX)
 		return true;
 	begun->names[begun->len++] = hash;
 	(void)alarm(t->only ? TURN_MAX_S : TURN_SHARED_MAX_S);
 	return true;
+}
+
+void turn_extend(void)
+{
+	(void)alarm(TURN_MAX_S);
 }
 
 void turn_end(void)
@@ -73,6 +87,7 @@ void turn_end(void)
  * begun took too long. */
 static int run(const struct turns *t, int (*walk)(void *arg), void *arg)
 {
+	const pid_t parent = getpid();
 	pid_t pid, ended;
 	int status;
 
@@ -82,6 +97,10 @@ static int run(const struct turns *t, int (*walk)(void *arg), void *arg)
 	if (pid < 0)
 		return -errno;
 	if (pid == 0) {
+		/* It ends with the job, which may have been killed before this call. */
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(EXIT_FAILURE);
 		t->begun->r = walk(arg);
 		t->begun->is_done = true;
 		_exit(EXIT_SUCCESS);
@@ -106,7 +125,7 @@ int turns_run(struct turns *t, int (*walk)(void *arg), void *arg, size_t *late)
 	size_t slow_len = 0;
 	int r, result;
 
-	begun->len = 0;
+	begun->len = begun->missed = 0;
 	while ((r = run(t, walk, arg)) == 0) {
 		if (slow_len < SLOW_MAX)
 			slow[slow_len++] = begun->names[begun->len - 1];
@@ -122,5 +141,6 @@ int turns_run(struct turns *t, int (*walk)(void *arg), void *arg, size_t *late)
 			(*late)++;
 	}
 	t->only = 0;
+	*late += begun->missed;
 	return result;
 }

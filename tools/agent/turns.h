@@ -21,19 +21,22 @@
 struct turns {
 	struct turns_begun *begun; /* NULL: not open */
 	uint64_t only;             /* 0: all */
+	uint64_t until_ms;         /* no turn begins later */
 };
 
-/* Returns 0 or -errno. */
-int turns_open(struct turns *t);
+/* All turns have to begin within this time. Returns 0 or -errno. */
+int turns_open(struct turns *t, uint64_t time_max_ms);
 void turns_close(struct turns *t);
 
 /* The walk calls turn_begin before each, by its name, which leaves it out if that returns false, and
  * turn_end after it. */
 bool turn_begin(const struct turns *t, const char *name);
+/* Gives the one that is at work the longest time from now on, for a step that it has to end. */
+void turn_extend(void);
 void turn_end(void);
 
 /* Returns what walk() returns, which is run once or more, in other processes; or -errno. Adds to
- * *late how many took too long. */
+ * *late how many took too long, or had no time to begin. */
 int turns_run(struct turns *t, int (*walk)(void *arg), void *arg, size_t *late);
 
 #endif

@@ -43,6 +43,8 @@ int work_open(struct work *work, struct workers *workers)
 {
 	work->workers = workers;
 	work->pid = 0;
+	/* What a job has started is waited for when the job itself has ended. */
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
 	work->limit.source.fd = -1;
 	work->report = mmap(NULL, work->report_size, PROT_READ | PROT_WRITE,
 			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -113,7 +115,7 @@ void work_start(struct work *work)
 		return;
 	}
 	memset(work->report, 0, work->report_size);
-	work->is_late = false;
+	work->is_late = work->is_reaped = false;
 	pid = fork();
 	if (pid == 0)
 		run_child(work, parent);
@@ -147,15 +149,10 @@ static void start_waiting(struct workers *workers)
 	work_start(work);
 }
 
-static void ended(struct work *work, int status)
+static void end_with(struct work *work, enum work_end end)
 {
 	struct workers *workers = work->workers;
-	enum work_end end = WORK_FAILED;
 
-	if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS)
-		end = WORK_DONE;
-	else if (work->is_late)
-		end = WORK_LATE;
 	unlink_work(work);
 	if (work->is_stuck) {
 		work->is_stuck = false;
@@ -165,8 +162,29 @@ static void ended(struct work *work, int status)
 	start_waiting(workers);
 }
 
+static void ended(struct work *work, int status)
+{
+	if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS)
+		end_with(work, WORK_DONE);
+	else if (work->is_late)
+		work->is_reaped = true;
+	else
+		end_with(work, WORK_FAILED);
+}
+
+/* Finds a job that was killed and of which no process is left, also none that it has started. */
+static struct work *find_gone(const struct workers *workers)
+{
+	struct work *work = workers->first;
+
+	while (work && !(work->is_reaped && kill(-work->pid, 0) < 0))
+		work = work->next;
+	return work;
+}
+
 void workers_reap(struct workers *workers)
 {
+	struct work *gone;
 	int status;
 	pid_t pid;
 
@@ -181,6 +199,8 @@ void workers_reap(struct workers *workers)
 		else if (work)
 			ended(work, status);
 	}
+	while ((gone = find_gone(workers)))
+		end_with(gone, WORK_LATE);
 }
 
 static void kill_and_wait(pid_t pid)

@@ -52,6 +52,7 @@ struct work {
 	pid_t pid; /* 0: it does not run */
 	/* A stuck one takes no further step, so that no other job waits for it. */
 	bool is_late, is_stuck, is_waiting;
+	bool is_reaped; /* others of its process group may be left, which it has started */
 	struct work *next;
 };
 
@@ -62,8 +63,7 @@ int work_open(struct work *work, struct workers *workers);
 void work_start(struct work *work);
 /* Ends the job. */
 void work_close(struct work *work);
-/* Looks which children have ended; call it on SIGCHLD. It also waits for orphans, which
- * process 1 inherits. */
+/* Looks which children have ended; call it on SIGCHLD. It also waits for orphans. */
 void workers_reap(struct workers *workers);
 
 #endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cm.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "turns.h"
+
+#define TIME_MS 200
+
+/* Is shared with the processes of the walks. */
+struct walk {
+	struct turns turns;
+	int begun;
+	bool is_slow;
+	volatile pid_t pid;
+};
+
+static struct walk *new_walk(uint64_t time_max_ms)
+{
+	struct walk *walk = mmap(NULL, sizeof(*walk), PROT_READ | PROT_WRITE,
+				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(walk != MAP_FAILED);
+	assert_int_equal(turns_open(&walk->turns, time_max_ms), 0);
+	return walk;
+}
+
+static void free_walk(struct walk *walk)
+{
+	turns_close(&walk->turns);
+	(void)munmap(walk, sizeof(*walk));
+}
+
+static int look(void *arg)
+{
+	static const char *const names[] = {"a", "b", "c"};
+	struct walk *walk = arg;
+
+	for (int i = 0; i < 3; i++) {
+		if (!turn_begin(&walk->turns, names[i]))
+			continue;
+		walk->begun++;
+		if (walk->is_slow)
+			(void)usleep(2 * TIME_MS * 1000);
+		turn_end();
+	}
+	return 7;
+}
+
+/* The job's time is for all its walks together; what is left of them is late, and the job ends. */
+static void test_time_is_over(void **state)
+{
+	struct walk *walk = new_walk(60000);
+	size_t late = 0;
+
+	(void)state;
+	assert_int_equal(turns_run(&walk->turns, look, walk, &late), 7);
+	assert_int_equal(walk->begun, 3);
+	assert_int_equal(late, 0);
+	free_walk(walk);
+	walk = new_walk(TIME_MS);
+	walk->is_slow = true;
+	assert_int_equal(turns_run(&walk->turns, look, walk, &late), 7);
+	/* A machine that is busy may not begin the first one in time either. */
+	assert_true(walk->begun <= 1);
+	assert_int_equal(late, 3 - walk->begun);
+	assert_int_equal(turns_run(&walk->turns, look, walk, &late), 7);
+	assert_true(walk->begun <= 1);
+	free_walk(walk);
+}
+
+static int hang(void *arg)
+{
+	struct walk *walk = arg;
+
+	walk->pid = getpid();
+	(void)pause();
+	return 0;
+}
+
+/* A walk that outlives its job would set limits beside the next one. */
+static void test_job_is_killed(void **state)
+{
+	struct walk *walk = new_walk(60000);
+	size_t late = 0;
+	pid_t job;
+	int status;
+
+	(void)state;
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+	job = fork();
+	if (job == 0)
+		_exit(turns_run(&walk->turns, hang, walk, &late));
+	for (int i = 0; i < 10000 && !walk->pid; i++)
+		(void)usleep(1000);
+	assert_true(walk->pid > 0);
+	assert_int_equal(kill(job, SIGKILL), 0);
+	assert_int_equal(waitpid(job, NULL, 0), job);
+	for (int i = 0;
+	     i < 10000 && waitpid(walk->pid, &status, WNOHANG) != walk->pid;
+	     i++)
+		(void)usleep(1000);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGKILL);
+	free_walk(walk);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_time_is_over),
+		cmocka_unit_test(test_job_is_killed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
