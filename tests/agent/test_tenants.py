@@ -158,7 +158,7 @@ class Tenants(Case):
         away; the number of the others is logged."""
         self.pod()
         self.start()
-        for n in range(20):
+        for n in range(12):
             self.api.put("a", {IN: f"bad{n}"})
             if n < 8:
                 self.agent.wait(f"bad{n}'")
