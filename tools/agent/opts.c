@@ -285,7 +285,7 @@ static const struct {
 	{"no-page", NULL, "serve no page", read_no_page},
 	{"metrics", "ADDRESS:PORT", "serve /metrics here, too, or on unix:PATH",
 	 read_metrics},
-	{"verdicts", "NAMES", "four verdicts (basic) or eight (all)",
+	{"verdicts", "NAMES", "five verdicts (basic) or eight (all)",
 	 read_verdicts},
 	{"aggregate", "namespace", "sums in place of pods in /metrics",
 	 read_aggregate},

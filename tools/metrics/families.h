@@ -7,7 +7,7 @@
 #include "exposition.h"
 
 struct families_options {
-	bool is_basic;     /* four verdicts in place of eight */
+	bool is_basic;     /* five verdicts in place of eight */
 	bool by_namespace; /* sums in place of pods */
 };
 

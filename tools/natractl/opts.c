@@ -52,7 +52,7 @@ static const struct option table[OPT_MAX] = {
 	[OPT_TEXTFILE] = {"--textfile", 0, "FILE",
 			  "write this file, for node_exporter"},
 	[OPT_VERDICTS] = {"--verdicts", 0, "basic|all",
-			  "four verdicts or eight (all)"},
+			  "five verdicts or eight (all)"},
 	[OPT_AGGREGATE] = {"--aggregate", 0, "namespace",
 			   "sums in place of pods"},
 	[OPT_ONCE] = {"--once", 0, NULL, "print one table and end"},
