@@ -83,7 +83,7 @@ def carried(client, out):
 def first_of_two(r, out, a, congestion="cubic"):
     """Return the part of the stream between the first pair of what two of them carry."""
     procs = [*r.elephant(*ends(r, out), PORT, congestion=congestion),
-             *r.elephant(*ends(r, out, 1), PORT)]
+             *r.elephant(*ends(r, out, 1), PORT + 1)]
     time.sleep(a.settle)
     before = [carried(client, out) for client in r.clients]
     time.sleep(a.seconds)
