@@ -96,9 +96,15 @@ class WithStub(unittest.TestCase):
                     "HOME": str(self.tmp), "PATH": f"{self.tmp}:{os.environ['PATH']}"}
 
     def natra(self, *words):
-        return subprocess.run(
-            [self.kubectl, "natra", *words], text=True, capture_output=True, timeout=120,
-            cwd=self.tmp, stdin=subprocess.DEVNULL, env=self.env)
+        """kubectl loses what comes before it has made its streams, which it does after it has
+        begun to read. A kubelet is slower than that; the cluster here is not always."""
+        for _ in range(5):
+            p = subprocess.run(
+                [self.kubectl, "natra", *words], text=True, capture_output=True, timeout=120,
+                cwd=self.tmp, stdin=subprocess.DEVNULL, env=self.env)
+            if "Unknown stream id" not in p.stderr:
+                break
+        return p
 
     def must(self, *words, code=0):
         p = self.natra(*words)
