@@ -36,17 +36,6 @@ static void load(enum stub_kind kind)
 		      &limits);
 }
 
-/* Sets what the whole attachment has taken of its limits. */
-static void set_gates(uint64_t packets_tat_ns, uint64_t connections_tat_ns)
-{
-	size_t len;
-	cleanup_free struct natra_state *s = th_read_state(&run, &len);
-
-	s->packets_tat_ns = packets_tat_ns;
-	s->connections_tat_ns = connections_tat_ns;
-	th_write_state(&run, s);
-}
-
 /* Sends a SYN in a class. Returns what of it is over a limit. */
 static enum natra_gate send_in(uint32_t class)
 {
@@ -87,10 +76,10 @@ static void classes_have_limits_of_packets_together(void **state)
 				taken_ns = s->packets_tat_ns;
 			}
 			assert_int_not_equal(taken_ns, 0);
-			set_gates(0, th_now() + FAR);
+			th_set_gates(&run, 0, th_now() + FAR);
 			assert_int_equal(send_in(class),
 					 NATRA_GATE_CONNECTIONS);
-			set_gates(th_now() + FAR, 0);
+			th_set_gates(&run, th_now() + FAR, 0);
 			assert_int_equal(send_in(class), NATRA_GATE_PACKETS);
 			th_close(&run);
 		}

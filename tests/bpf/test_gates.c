@@ -70,16 +70,6 @@ static int unload(void **state)
 	return 0;
 }
 
-static void set_gates(uint64_t packets_tat_ns, uint64_t connections_tat_ns)
-{
-	size_t len;
-	cleanup_free struct natra_state *s = th_read_state(&run, &len);
-
-	s->packets_tat_ns = packets_tat_ns;
-	s->connections_tat_ns = connections_tat_ns;
-	th_write_state(&run, s);
-}
-
 static struct natra_state gates(void)
 {
 	size_t len;
@@ -127,11 +117,11 @@ static void mice_over_the_packets_are_dropped(void **state)
 	struct th_result r;
 
 	(void)state;
-	set_gates(0, 0);
+	th_set_gates(&run, 0, 0);
 	r = send_tcp(1, ACK);
 	assert_int_equal(r.counter, NATRA_COUNT_MICE);
 	/* The burst is one packet of 50 ms, and another one may owe. */
-	set_gates(th_now() + TH_SECOND, 0);
+	th_set_gates(&run, th_now() + TH_SECOND, 0);
 	r = send_tcp(2, ACK);
 	is_over(&r, 1, 0);
 	r = send_tcp(3, ACK);
@@ -145,14 +135,14 @@ static void packet_counts_as_its_segments(void **state)
 	struct packet p;
 
 	(void)state;
-	set_gates(0, 0);
+	th_set_gates(&run, 0, 0);
 	packet_make_tcp4(&p, 1, 0, LEN);
 	p.data[FLAGS4] = ACK;
 	(void)send(&p, 7);
 	assert_in_range(gates().packets_tat_ns, from + 6 * 50 * TH_MS - TH_MS,
 			th_now() + 6 * 50 * TH_MS);
 	/* A packet socket does not say how many they are. */
-	set_gates(0, 0);
+	th_set_gates(&run, 0, 0);
 	th_send(&run, &p, &(struct th_context){.gso_size = LEN / 6}, &r);
 	assert_in_range(gates().packets_tat_ns, from + 5 * 50 * TH_MS - TH_MS,
 			th_now() + 6 * 50 * TH_MS);
@@ -165,24 +155,24 @@ static void connections_over_theirs_are_refused(void **state)
 	struct packet p;
 
 	(void)state;
-	set_gates(0, 0);
+	th_set_gates(&run, 0, 0);
 	assert_int_equal(send_tcp(1, SYN).counter, NATRA_COUNT_MICE);
 	assert_int_not_equal(gates().connections_tat_ns, 0);
-	set_gates(0, th_now() + TH_SECOND);
+	th_set_gates(&run, 0, th_now() + TH_SECOND);
 	r = send_tcp(2, SYN);
 	is_over(&r, 0, 1);
 	/* What is no beginning of a connection passes. */
-	set_gates(0, th_now() + TH_SECOND);
+	th_set_gates(&run, 0, th_now() + TH_SECOND);
 	assert_int_equal(send_tcp(1, ACK).counter, NATRA_COUNT_MICE);
-	set_gates(0, th_now() + TH_SECOND);
+	th_set_gates(&run, 0, th_now() + TH_SECOND);
 	assert_int_equal(send_tcp(3, SYN | ACK).counter, NATRA_COUNT_MICE);
 	/* A packet socket can have one cut into segments. */
 	packet_make_tcp4(&p, 4, 0, LEN);
 	p.data[FLAGS4] = SYN;
-	set_gates(0, th_now() + TH_SECOND);
+	th_set_gates(&run, 0, th_now() + TH_SECOND);
 	assert_int_equal(send(&p, 2).verdict, TC_ACT_SHOT);
 	/* Each segment has the SYN. */
-	set_gates(0, 0);
+	th_set_gates(&run, 0, 0);
 	from = th_coarse_now();
 	assert_int_equal(send(&p, 7).verdict, TC_ACT_UNSPEC);
 	assert_in_range(gates().connections_tat_ns,
@@ -368,7 +358,7 @@ static void one_packet_does_not_close_a_gate(void **state)
 
 	(void)state;
 	make_ipip(&p);
-	set_gates(0, 0);
+	th_set_gates(&run, 0, 0);
 	assert_int_equal(send(&p, 129).verdict, TC_ACT_SHOT);
 	assert_int_equal(gates().packets_tat_ns, 0);
 	assert_int_equal(gates().connections_tat_ns, 0);
@@ -379,9 +369,9 @@ static void one_packet_does_not_close_a_gate(void **state)
 	limits.packets = policy_rate(8ULL * 300, 1);
 	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
 	p.data[p.l4 + 13] = ACK;
-	set_gates(0, 0);
+	th_set_gates(&run, 0, 0);
 	assert_int_equal(send(&p, 129).verdict, TC_ACT_UNSPEC);
-	set_gates(0, 0);
+	th_set_gates(&run, 0, 0);
 	assert_int_equal(send(&p, 301).verdict, TC_ACT_SHOT);
 }
 
@@ -415,7 +405,7 @@ static void hidden_connections_are_refused(void **state)
 		struct th_result r;
 
 		makes[i](&p);
-		set_gates(0, th_now() + TH_SECOND);
+		th_set_gates(&run, 0, th_now() + TH_SECOND);
 		r = send(&p, 0);
 		is_over(&r, 0, i + 1);
 	}
@@ -445,7 +435,7 @@ static void other_packets_in_a_tunnel_pass(void **state)
 	make_ipip(&others[3]);
 	others[3].data[others[3].l3 + 7] = 2;
 	for (size_t i = 0; i < TH_LEN(others); i++) {
-		set_gates(0, th_now() + FAR);
+		th_set_gates(&run, 0, th_now() + FAR);
 		assert_int_equal(send(&others[i], 0).counter, NATRA_COUNT_MICE);
 	}
 }
@@ -462,7 +452,7 @@ static void what_is_not_tcp_passes(void **state)
 	packet_ethernet(&p);
 	packet_type(&p, 0x88f7);
 	packet_pad(&p, LEN);
-	set_gates(0, th_now() + FAR);
+	th_set_gates(&run, 0, th_now() + FAR);
 	assert_int_equal(send(&p, 0).counter, NATRA_COUNT_MICE);
 	for (size_t i = 0; i < 2 * TH_LEN(protocols); i++) {
 		const uint8_t protocol = protocols[i / 2];
@@ -474,7 +464,7 @@ static void what_is_not_tcp_passes(void **state)
 		packet_ipv4(&p, &(struct packet_ip){0});
 		p.data[p.l3 + 9] = protocol;
 		packet_pad(&p, LEN);
-		set_gates(0, th_now() + FAR);
+		th_set_gates(&run, 0, th_now() + FAR);
 		assert_int_equal(send(&p, 0).counter, NATRA_COUNT_MICE);
 	}
 }
@@ -487,7 +477,7 @@ static void discovery_is_held_up_only_if_it_is_a_flood(void **state)
 	struct packet p;
 
 	(void)state;
-	set_gates(th_now() + FAR, 0);
+	th_set_gates(&run, th_now() + FAR, 0);
 	packet_begin_ipv6(&p, &(struct packet_ip){0});
 	packet_echo(&p, 58, 135, 0);
 	packet_end(&p);
@@ -508,9 +498,9 @@ static void raised_limits_hold_at_once(void **state)
 	const uint64_t hundredth_ns = FAR / 100;
 
 	(void)state;
-	set_gates(0, 0);
+	th_set_gates(&run, 0, 0);
 	(void)send_tcp(1, ACK);
-	set_gates(th_now() + FAR, 0);
+	th_set_gates(&run, th_now() + FAR, 0);
 	limits.packets = policy_rate(8ULL * 2000, 1);
 	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
 	(void)send_tcp(1, ACK);
@@ -525,7 +515,7 @@ static void what_is_owed_is_paid(void **state)
 	const uint64_t far_ns = th_now() + FAR;
 
 	(void)state;
-	set_gates(far_ns, far_ns);
+	th_set_gates(&run, far_ns, far_ns);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(send_tcp(1, SYN).verdict, TC_ACT_SHOT);
 		limits.connections.mult++;
@@ -538,7 +528,7 @@ static void what_is_owed_is_paid(void **state)
 static void nothing_is_read_without_gates(void **state)
 {
 	(void)state;
-	set_gates(th_now() + FAR, th_now() + FAR);
+	th_set_gates(&run, th_now() + FAR, th_now() + FAR);
 	assert_int_equal(send_tcp(1, SYN).counter, NATRA_COUNT_MICE);
 }
 
@@ -547,7 +537,7 @@ static void connections_alone_do_not_limit_packets(void **state)
 	struct th_result r;
 
 	(void)state;
-	set_gates(th_now() + FAR, th_now() + TH_SECOND);
+	th_set_gates(&run, th_now() + FAR, th_now() + TH_SECOND);
 	assert_int_equal(send_tcp(1, ACK).counter, NATRA_COUNT_MICE);
 	r = send_tcp(2, SYN);
 	is_over(&r, 0, 1);

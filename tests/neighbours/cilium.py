@@ -12,12 +12,11 @@ import yaml
 import lab
 from built import built
 from commands import sh
-from lab import BOTH, CRDS, Neighbour, wait
-from node import BIN_DIR, IP, NAME, NET_DIR, PODS, write
+from lab import BOTH, CRDS, Neighbour
+from node import BIN_DIR, IP, NET_DIR, PODS, write
 from script import option
 
 AGENT = "/run/cilium-bin/cilium-agent"
-HEALTH = urllib.request.Request("http://127.0.0.1:9879/healthz", headers={"brief": "true"})
 # What natra says that loses its limit beside it: by TCX the host-side modes.
 SAID = {"on": {"tcx-hostside": ("in",), "clsact-hostside": BOTH}, "off": {}}
 # What does so at once. Only with its replacement of kube-proxy Cilium redirects past the host side.
@@ -44,6 +43,7 @@ def one_bpffs():
 
 class Cilium(Neighbour):
     policies = True
+    health = urllib.request.Request("http://127.0.0.1:9879/healthz", headers={"brief": "true"})
 
     def __init__(self, cluster, arguments):
         super().__init__(cluster)
@@ -70,8 +70,7 @@ class Cilium(Neighbour):
 
     def start(self):
         switch = {"on": "true", "off": "false"}
-        self.api.patch(f"/api/v1/nodes/{NAME}", {"spec": {
-            "podCIDR": PODS, "podCIDRs": [PODS]}})
+        self.give_range()
         self.run(AGENT, f"--lib-dir={self.programs}",
                  "--state-dir=/run/cilium", "--ipam=kubernetes", "--routing-mode=native",
                  f"--ipv4-native-routing-cidr={PODS}", "--enable-ipv6=false",
@@ -84,15 +83,7 @@ class Cilium(Neighbour):
                  f"--kube-proxy-replacement={switch[self.replace]}",
                  "--cni-exclusive=true",
                  f"--write-cni-conf-when-ready={NET_DIR}/05-cilium.conflist")
-        wait(lambda: self.program.running() and self.healthy(), self.log, 180, 0.5)
-
-    @staticmethod
-    def healthy():
-        try:
-            with urllib.request.urlopen(HEALTH, timeout=2):
-                return True
-        except OSError:
-            return False
+        self.wait_healthy(180)
 
 
 if __name__ == "__main__":

@@ -4,19 +4,18 @@
 import json
 import os
 import shutil
-import urllib.request
 
 import lab
 from built import built
-from lab import Neighbour, wait
-from node import BIN_DIR, DEBIAN_CNI, NAME, NET_DIR, NEWEST_CNI, PODS, write
+from lab import Neighbour
+from node import BIN_DIR, DEBIAN_CNI, NAME, NET_DIR, NEWEST_CNI, write
 
 LIST = f"{NET_DIR}/10-kuberouter.conflist"
-HEALTH = "http://127.0.0.1:20244/healthz"
 
 
 class KubeRouter(Neighbour):
     name, policies = "kube-router 2.1.0", True
+    health = "http://127.0.0.1:20244/healthz"
 
     def __init__(self, cluster, _):
         super().__init__(cluster)
@@ -32,22 +31,13 @@ class KubeRouter(Neighbour):
         shutil.copy(bridge, BIN_DIR)
 
     def start(self):
-        self.api.patch(f"/api/v1/nodes/{NAME}", {"spec": {
-            "podCIDR": PODS, "podCIDRs": [PODS]}})
+        self.give_range()
         os.environ["KUBE_ROUTER_CNI_CONF_FILE"] = LIST
         self.run(f"{self.programs}/kube-router", "--run-router=true", "--run-firewall=true",
                  "--run-service-proxy=false", "--enable-ipv6=false", "--enable-overlay=false",
                  f"--hostname-override={NAME}", "--kubeconfig",
                  self.node.admin_kubeconfig("kube-router"))
-        wait(lambda: self.program.running() and self.healthy(), self.log, 90, 0.5)
-
-    @staticmethod
-    def healthy():
-        try:
-            with urllib.request.urlopen(HEALTH, timeout=2):
-                return True
-        except OSError:
-            return False
+        self.wait_healthy(90)
 
 
 if __name__ == "__main__":

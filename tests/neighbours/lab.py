@@ -14,6 +14,7 @@ import os
 import socket
 import sys
 import time
+import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [f"{HERE}/../kube", f"{HERE}/../cni"]
@@ -23,7 +24,7 @@ from commands import sh
 from image import NEXT, read_archive, write_next
 from install import KEPT, exit_codes, own_files
 from limiters import Natra
-from node import NAME, WORK, Program, wait, write
+from node import NAME, PODS, WORK, Program, wait, write
 from pods import rates
 from plugin import attachments, natractl, pins
 from script import option
@@ -61,6 +62,7 @@ class Neighbour:
     # The modes in which it removes natra's hook, until natra-agent puts it back. The most of that
     # time is not judged, but that the limit is back then: measure() has three times 3 s for it.
     gaps = ()
+    health = None       # the address, or the request, that wait_healthy() asks
 
     def __init__(self, cluster):
         self.cluster, self.node, self.api = cluster, cluster.node, cluster.api
@@ -95,6 +97,22 @@ class Neighbour:
 
     def log(self):
         return self.program.tail(40) if self.program else "did not start"
+
+    def give_range(self):
+        """Give the node its pods' addresses, as a controller of the cluster does."""
+        self.api.patch(f"/api/v1/nodes/{NAME}", {"spec": {
+            "podCIDR": PODS, "podCIDRs": [PODS]}})
+
+    def wait_healthy(self, seconds):
+        """Wait until the program says by HTTP that it works."""
+        def healthy():
+            try:
+                with urllib.request.urlopen(self.health, timeout=2):
+                    return True
+            except OSError:
+                return False
+
+        wait(lambda: self.program.running() and healthy(), self.log, seconds, 0.5)
 
 
 def service_account(node):

@@ -393,6 +393,18 @@ void th_write_state(struct progrun *run, const struct natra_state *state)
 			 0);
 }
 
+void th_set_gates(struct progrun *run, uint64_t packets_tat_ns,
+		  uint64_t connections_tat_ns)
+{
+	size_t len;
+	struct natra_state *s = th_read_state(run, &len);
+
+	s->packets_tat_ns = packets_tat_ns;
+	s->connections_tat_ns = connections_tat_ns;
+	th_write_state(run, s);
+	free(s);
+}
+
 /* A TAT that a test sets is a debt under the current limits, not under limits
  * that were replaced. */
 static uint64_t active_limits(struct progrun *run)

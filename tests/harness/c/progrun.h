@@ -124,6 +124,11 @@ uint64_t th_coarse_now(void);
 struct natra_state *th_read_state(struct progrun *run, size_t *ret_len);
 void th_write_state(struct progrun *run, const struct natra_state *state);
 
+/* Sets what was taken of the limits of packets and connections, by the theoretical arrival times of
+ * their buckets. */
+void th_set_gates(struct progrun *run, uint64_t packets_tat_ns,
+		  uint64_t connections_tat_ns);
+
 /*
  * Tests set the buckets' theoretical arrival times to make delays exact.
  * th_set_tat also sets the clocks of all flows, so that no flow has a part of
