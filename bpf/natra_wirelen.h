@@ -107,8 +107,9 @@ natra_inline __u32 natra_told_len(__u32 least, __u32 wire_len)
  * MSS of Linux (48) and timestamps that is 2.8 times, and 3.4 over IPv6. */
 #define NATRA_WIRE_TIMES 4
 
-/* What is no TCP is believed so many bytes anyway: a socket of UDP cuts what it sends into up to
- * 128 datagrams, which may have a byte each, and in a tunnel 190 bytes of headers. */
+/* A packet of so many bytes on the wire is believed anyway, unless it is TCP: a socket of UDP cuts
+ * what it sends into up to 128 datagrams, which may have a byte each, and in a tunnel 190 bytes of
+ * headers. */
 #define NATRA_WIRE_BELIEVED 24576U
 
 /* Returns for how many bytes a packet counts where nobody pays for what somebody else has told of

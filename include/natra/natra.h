@@ -154,8 +154,8 @@ NATRA_API int natra_policy_check(struct natra *n,
  * has in a direction without a rate are left out, and what it is in a group if it is in
  * none: so a caller's policy may have values for whatever rates pods ask for.
  *
- * What is neither in `allowed` nor covered by allow_all is ignored, also if its value is bad,
- * and logged as NATRA_LOG_WARN. Kubernetes' rates are ignored without that line, because the
+ * An annotation that neither `allowed` nor allow_all covers is ignored, also if its value is
+ * bad, and logged as NATRA_LOG_WARN. Kubernetes' rates are ignored without that line, because the
  * runtime reads them as well: a caller that wants them from here allows them.
  *
  * @param policy       `sz` set by the caller; changed on success only. It is for

@@ -46,7 +46,7 @@ uint64_t carry_replaced(const struct pin_gen *from, const struct record *to,
 		       : 0;
 }
 
-/* What two generations call their classes. */
+/* The names of the classes of two generations. */
 struct names {
 	struct record_classes from, to;
 };

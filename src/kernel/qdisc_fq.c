@@ -26,8 +26,8 @@
 #define LOOPBACK_IFINDEX      1
 
 /* These options decide, beside the orphan mask, whether fq holds a packet for as long as natra has
- * told. By default a flow has no rate of its own. That fq drops
- * what is beyond its horizon is its default: it is set as well, and not compared. */
+ * told. By default a flow has no rate of its own. natra also sets that fq drops what is beyond its
+ * horizon, and does not compare it, since that is fq's default. */
 static const struct {
 	int number;
 	uint32_t value;

@@ -122,7 +122,7 @@ static uint64_t left_by_classes(const struct natra_policy *policy,
 }
 
 /* A burst is that of each class and of the rest: all of them have together what the ceiling has.
- * What follows their rates does so, unless the ceiling has another. */
+ * A burst that the policy leaves to the rate stays so, unless the ceiling names one. */
 static void share_bursts(struct natra_policy *policy,
 			 const struct natra_policy *ceilings)
 {

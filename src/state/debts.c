@@ -232,13 +232,15 @@ static void carry_over(const struct natra_state *from,
 int debts_hand_over(struct natra *n, const struct debtors *from,
 		    const struct debtors *to, const uint32_t *before)
 {
+	struct handing h = {from, to, before, NULL, NULL};
 	struct slot_states old = {0}, new = {0};
 	int r = slot_map(n, &from->slot, from->count, &old);
 
 	if (r == 0)
 		r = slot_map(n, &to->slot, to->count, &new);
+	h.from_states = old.list;
+	h.to_states = new.list;
 	for (uint32_t i = 0; i < to->count && r == 0; i++) {
-		const struct handing h = {from, to, before, old.list, new.list};
 		const struct slot slot = slot_of_class(&to->slot, i);
 		struct natra_config config;
 
@@ -261,17 +263,15 @@ int debts_share(struct natra *n, const struct debtors *from,
 {
 	const struct debtors after = {from->slot, from->count, to};
 	uint32_t same[1 + NATRA_CLASSES_MAX];
+	struct handing h = {from, &after, same, NULL, NULL};
 	struct slot_states states = {0};
 	int r = slot_map(n, &from->slot, from->count, &states);
 
+	h.from_states = h.to_states = states.list;
 	for (uint32_t i = 0; i < from->count; i++)
 		same[i] = i;
-	for (uint32_t i = 0; i < from->count && r == 0; i++) {
-		const struct handing h = {from, &after, same, states.list,
-					  states.list};
-
+	for (uint32_t i = 0; i < from->count && r == 0; i++)
 		hand_to(&h, i);
-	}
 	slot_unmap(&states);
 	return r;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the slots of a leg owe, when they or their rates become others. Whoever may change a limit
- * must get nothing for the change, and rates move among classes by an edit: a class whose packets
+ * Debts that the slots of a leg have, when others take their place or their rates change. Whoever
+ * may change a limit must get nothing for the change, and rates move among classes by an edit: a class whose packets
  * go at once, as one that is new would have them, or whose burst is of the rate that it had when it
  * was slow, lets more pass than the sum of the rates. So
  *

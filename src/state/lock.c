@@ -103,7 +103,7 @@ static bool wait_more(struct waiting *w, int fd, unsigned int ms)
 	if (w->in_all_ms / LOOK_MS != looks) {
 		const pid_t holder = find_holder(fd);
 
-		/* Who is found first has had it all the time. */
+		/* The holder that the first look finds has had the lock since this wait began. */
 		if (looks && holder != w->holder)
 			w->holder_begin_ns = now;
 		w->holder = holder;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a slot says while it is a leg's of a generation: random, so that no other slot says the
- * same, but for the attachment and the leg. By these an event is known that is read when an edit
- * has put another slot in the place of the one it tells of. */
+/* An owner is a number that tells apart who has a slot: the leg of one generation of an attachment.
+ * It is random but for a hash of the attachment's id and the leg, by which a reader knows whose an
+ * event is after an edit has given the attachment other slots. */
 #ifndef NATRA_STATE_OWNER_H
 #define NATRA_STATE_OWNER_H
 

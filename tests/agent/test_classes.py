@@ -163,7 +163,8 @@ class Classes(KernelCase):
 
         maximum("9M")
         is_lowered_to(5, [("web", 0, ["192.0.2.0/24"])])
-        # Nor do right ones once no pod of the namespace may have classes.
+        # Annotations that are right do not get around it either, once no pod of the namespace
+        # may have classes.
         maximum("8M", allowAnnotations=[])
         is_lowered_to(4, [("web", 0, ["192.0.2.0/24"])])
         api.put("a", start)
