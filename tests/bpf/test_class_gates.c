@@ -59,9 +59,8 @@ static enum natra_gate send_in(uint32_t class)
 }
 
 /* A pod chooses the DSCP, and with it perhaps its class. */
-static void classes_have_limits_of_packets_together(void **state)
+TH_TEST(classes_have_limits_of_packets_together)
 {
-	(void)state;
 	for (int kind = 0; kind < STUB_KIND_MAX; kind++) {
 		for (uint32_t class = 0; class <= 1; class ++) {
 			uint64_t taken_ns;
@@ -86,12 +85,4 @@ static void classes_have_limits_of_packets_together(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(classes_have_limits_of_packets_together),
-	};
-
-	th_require_bpf();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_BPF_MAIN(NULL, NULL)

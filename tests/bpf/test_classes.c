@@ -181,11 +181,10 @@ static void is_exempt(struct progrun *run, const struct kind *kind, uint8_t tos)
 	counts(run, kind, tos, 0, NATRA_COUNT_UNLIMITED);
 }
 
-static void peer_decides_and_not_the_pod(void **state)
+TH_TEST(peer_decides_and_not_the_pod)
 {
 	struct lists lists = {.len = 0};
 
-	(void)state;
 	add(&lists, "nobody", nobody, 3, 0);
 	add(&lists, "from", from, 2, 0);
 	add(&lists, "to", to, 2, 0);
@@ -202,12 +201,11 @@ static void peer_decides_and_not_the_pod(void **state)
 	}
 }
 
-static void longest_prefix_decides(void **state)
+TH_TEST(longest_prefix_decides)
 {
 	struct lists lists = {.len = 0};
 	struct progrun run;
 
-	(void)state;
 	add(&lists, "from", from, 2, 0);
 	add(&lists, "all4", all, 1, 0);
 	add(&lists, "nobody", nobody, 3, 0);
@@ -223,12 +221,11 @@ static void longest_prefix_decides(void **state)
 
 /* A packet whose peer is in no subnet is in the class of its DSCP, whatever its ECN
  * bits. */
-static void subnets_decide_before_dscps(void **state)
+TH_TEST(subnets_decide_before_dscps)
 {
 	struct lists lists = {.len = 0};
 	struct progrun run;
 
-	(void)state;
 	add(&lists, "v4", from, 1, UINT64_C(1) << 0);
 	add(&lists, "voice", NULL, 0, UINT64_C(1) << EF | UINT64_C(1) << 63);
 	load(&run, STUB_EDT, false, &lists);
@@ -245,12 +242,11 @@ static void subnets_decide_before_dscps(void **state)
 }
 
 /* The longest prefix decides between classes and subnets, too. */
-static void unshaped_subnets_beside_classes(void **state)
+TH_TEST(unshaped_subnets_beside_classes)
 {
 	struct lists lists = {.unshaped = from, .subnets_len = 2};
 	struct progrun run;
 
-	(void)state;
 	add(&lists, "all", all, 2, UINT64_C(1) << EF);
 	load(&run, STUB_RX, false, &lists);
 	for (size_t i = 0; i < TH_LEN(kinds); i++) {
@@ -267,9 +263,8 @@ static void unshaped_subnets_beside_classes(void **state)
 }
 
 /* A list has one end of the packets: the peer, which decides, or the pod, which does not. */
-static void lists_of_subnets_have_the_peer(void **state)
+TH_TEST(lists_of_subnets_have_the_peer)
 {
-	(void)state;
 	for (int i = 0; i < STUB_KIND_MAX * 8; i++) {
 		const bool peer_is_to = i & 1, list_is_to = i & 2;
 		const bool is_shaped = i & 4;
@@ -296,7 +291,7 @@ static void lists_of_subnets_have_the_peer(void **state)
 /* The packet before the one whose end is missing has a known peer, which must not be taken
  * for its own. It has a tag because Linux 6.18 runs no test on an untagged frame whose IP
  * header is cut. */
-static void what_is_cut_in_its_addresses_is_limited(void **state)
+TH_TEST(what_is_cut_in_its_addresses_is_limited)
 {
 	const struct kind vlan6 = {"cut", 6, .tags = 1};
 	const struct lists lists = {.unshaped = all, .subnets_len = 2};
@@ -304,7 +299,6 @@ static void what_is_cut_in_its_addresses_is_limited(void **state)
 	struct progrun run;
 	struct packet p;
 
-	(void)state;
 	load(&run, STUB_TX, true, &lists);
 	is_exempt(&run, &kinds[0], 0);
 	build(&p, &vlan6, 0);
@@ -315,7 +309,7 @@ static void what_is_cut_in_its_addresses_is_limited(void **state)
 }
 
 /* Nothing in the state but the counters changes. */
-static void exempt_packets_are_neither_classified_nor_charged(void **state)
+TH_TEST(exempt_packets_are_neither_classified_nor_charged)
 {
 	const struct lists lists = {.unshaped = from, .subnets_len = 1};
 	cleanup_free struct natra_state *read = NULL;
@@ -323,7 +317,6 @@ static void exempt_packets_are_neither_classified_nor_charged(void **state)
 	struct progrun run;
 	size_t len;
 
-	(void)state;
 	load(&run, STUB_RX, false, &lists);
 	for (int i = 0; i < 300; i++)
 		is_exempt(&run, &kinds[0], 0);
@@ -338,14 +331,13 @@ static void exempt_packets_are_neither_classified_nor_charged(void **state)
 }
 
 /* The bucket is in debt for an hour, so a packet that is limited is dropped. */
-static void exempt_packets_get_no_departure_time(void **state)
+TH_TEST(exempt_packets_get_no_departure_time)
 {
 	const struct lists lists = {.unshaped = to, .subnets_len = 1};
 	struct th_result result;
 	struct progrun run;
 	struct packet p;
 
-	(void)state;
 	load(&run, STUB_EDT, true, &lists);
 	th_set_tat(&run, th_now() + 3600 * TH_SECOND);
 	build(&p, &kinds[0], 0);
@@ -360,12 +352,11 @@ static void exempt_packets_get_no_departure_time(void **state)
 
 /* The policy limits shaped peers whatever their DSCP. Of the others those are limited that
  * are in a class, or hide their addresses. */
-static void shaped_subnets_beside_classes(void **state)
+TH_TEST(shaped_subnets_beside_classes)
 {
 	struct lists lists = {.shaped = from, .subnets_len = 1};
 	struct progrun run;
 
-	(void)state;
 	add(&lists, "nobody", nobody, 3, 0);
 	add(&lists, "voice", NULL, 0, UINT64_C(1) << EF);
 	load(&run, STUB_EDT, false, &lists);
@@ -381,14 +372,13 @@ static void shaped_subnets_beside_classes(void **state)
 	th_close(&run);
 }
 
-static void as_many_prefixes_as_there_may_be(void **state)
+TH_TEST(as_many_prefixes_as_there_may_be)
 {
 	static char texts[NATRA_SUBNETS_MAX - 2][24];
 	static const char *blocks[NATRA_SUBNETS_MAX - 2];
 	struct lists lists = {.len = 0};
 	struct progrun run;
 
-	(void)state;
 	for (unsigned int i = 0; i < NATRA_SUBNETS_MAX - 2; i++) {
 		(void)snprintf(texts[i], sizeof(texts[i]), "10.%u.%u.0/24",
 			       i / 256, i % 256);
@@ -426,12 +416,11 @@ static unsigned int entries(const struct progrun *run)
 	return count;
 }
 
-static void lists_change_while_programs_run(void **state)
+TH_TEST(lists_change_while_programs_run)
 {
 	struct lists one = {.len = 0}, two = {.len = 0}, none = {.len = 0};
 	struct progrun run;
 
-	(void)state;
 	add(&one, "a", from, 2, UINT64_C(1) << EF);
 	add(&one, "b", to, 2, 0);
 	add(&two, "a", to, 2, 0);
@@ -476,7 +465,7 @@ static pid_t keep_changing(struct progrun *run, const struct lists *one,
 }
 
 /* An address that has a class before and after has one at each moment. */
-static void no_peer_loses_its_class_meanwhile(void **state)
+TH_TEST(no_peer_loses_its_class_meanwhile)
 {
 	enum { BLOCKS = 400 };
 	static char texts[2 * BLOCKS][24];
@@ -492,7 +481,6 @@ static void no_peer_loses_its_class_meanwhile(void **state)
 	struct progrun run;
 	pid_t pid;
 
-	(void)state;
 	for (unsigned int i = 0; i < 2 * BLOCKS; i++) {
 		(void)snprintf(texts[i], sizeof(texts[i]), "10.2.%u.%u/32",
 			       i / 256, i % 256);
@@ -514,14 +502,13 @@ static void no_peer_loses_its_class_meanwhile(void **state)
 }
 
 /* What a class takes, others do not pay for. */
-static void classes_have_buckets_of_their_own(void **state)
+TH_TEST(classes_have_buckets_of_their_own)
 {
 	struct lists lists = {.len = 0};
 	struct progrun run;
 	struct th_result result;
 	struct packet p;
 
-	(void)state;
 	add(&lists, "v4", all, 1, 0);
 	load(&run, STUB_EDT, false, &lists);
 	th_look_at_class(&run, 1);
@@ -535,7 +522,7 @@ static void classes_have_buckets_of_their_own(void **state)
 }
 
 /* Each packet is dropped, which an event reports for its class. */
-static void events_have_the_class(void **state)
+TH_TEST(events_have_the_class)
 {
 	static const struct {
 		const struct kind *kind;
@@ -550,7 +537,6 @@ static void events_have_the_class(void **state)
 	uint64_t lost = 0;
 	void *map;
 
-	(void)state;
 	add(&lists, "v4", from, 1, 0);
 	add(&lists, "voice", NULL, 0, UINT64_C(1) << EF);
 	load(&run, STUB_RX, false, &lists);
@@ -573,26 +559,4 @@ static void events_have_the_class(void **state)
 	th_close(&run);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(peer_decides_and_not_the_pod),
-		cmocka_unit_test(longest_prefix_decides),
-		cmocka_unit_test(subnets_decide_before_dscps),
-		cmocka_unit_test(unshaped_subnets_beside_classes),
-		cmocka_unit_test(shaped_subnets_beside_classes),
-		cmocka_unit_test(lists_of_subnets_have_the_peer),
-		cmocka_unit_test(what_is_cut_in_its_addresses_is_limited),
-		cmocka_unit_test(
-			exempt_packets_are_neither_classified_nor_charged),
-		cmocka_unit_test(exempt_packets_get_no_departure_time),
-		cmocka_unit_test(as_many_prefixes_as_there_may_be),
-		cmocka_unit_test(lists_change_while_programs_run),
-		cmocka_unit_test(no_peer_loses_its_class_meanwhile),
-		cmocka_unit_test(classes_have_buckets_of_their_own),
-		cmocka_unit_test(events_have_the_class),
-	};
-
-	th_require_bpf();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_BPF_MAIN(NULL, NULL)

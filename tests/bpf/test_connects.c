@@ -190,13 +190,12 @@ static void answer(const struct pair *pair)
 	(void)send_tcp(&out, &pair->back, SYN | ACK, 7, FIRST + 1);
 }
 
-static void a_connection_is_timed_once(void **state)
+TH_TEST(a_connection_is_timed_once)
 {
 	const struct pair pair = pair4(PORT);
 	uint64_t least, most = th_now();
 	struct natra_connects c;
 
-	(void)state;
 	begin(&pair);
 	least = th_now();
 	wait_ms(20);
@@ -218,11 +217,10 @@ static void a_connection_is_timed_once(void **state)
 	expect(1, 0, 1, 0);
 }
 
-static void both_directions_are_apart(void **state)
+TH_TEST(both_directions_are_apart)
 {
 	const struct pair pair = pair4(PORT);
 
-	(void)state;
 	/* The pod opens this one. Its own packets have the reverse tuple. */
 	(void)send_tcp(&out, &pair.back, SYN, FIRST, 0);
 	/* This is an answer in the wrong direction. */
@@ -238,11 +236,10 @@ static void both_directions_are_apart(void **state)
 			 1);
 }
 
-static void a_syn_again_keeps_the_first_time(void **state)
+TH_TEST(a_syn_again_keeps_the_first_time)
 {
 	const struct pair pair = pair4(PORT);
 
-	(void)state;
 	begin(&pair);
 	wait_ms(20);
 	begin(&pair);
@@ -252,12 +249,11 @@ static void a_syn_again_keeps_the_first_time(void **state)
 	assert_true(connects(&out).answers.sum_ns >= 20 * TH_MS);
 }
 
-static void the_answer_must_be_to_this_syn(void **state)
+TH_TEST(the_answer_must_be_to_this_syn)
 {
 	const struct pair pair = pair4(PORT);
 	const struct pair other = pair4(PORT + 1);
 
-	(void)state;
 	begin(&pair);
 	answer(&other);
 	(void)send_tcp(&out, &pair.back, SYN | ACK, 7, FIRST);
@@ -273,11 +269,10 @@ static void the_answer_must_be_to_this_syn(void **state)
 	assert_int_equal(connects(&in).forgotten, 0);
 }
 
-static void a_reset_is_a_refusal(void **state)
+TH_TEST(a_reset_is_a_refusal)
 {
 	const struct pair pair = pair4(PORT);
 
-	(void)state;
 	begin(&pair);
 	(void)send_tcp(&out, &pair.back, RST, 0, FIRST + 1);
 	(void)send_tcp(&out, &pair.back, RST | ACK, 0, FIRST);
@@ -292,11 +287,10 @@ static void a_reset_is_a_refusal(void **state)
 }
 
 /* The parser reads these, not the fast path. */
-static void every_way_to_carry_tcp_counts(void **state)
+TH_TEST(every_way_to_carry_tcp_counts)
 {
 	struct packet p[5];
 
-	(void)state;
 	packet_make_tcp6(&p[0], PORT, 0, 94);
 	for (int i = 1; i < 5; i++) {
 		packet_begin(&p[i]);
@@ -323,11 +317,10 @@ static void every_way_to_carry_tcp_counts(void **state)
 	}
 }
 
-static void other_packets_are_no_syn(void **state)
+TH_TEST(other_packets_are_no_syn)
 {
 	struct packet p[3];
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		struct th_result result;
 
@@ -350,14 +343,13 @@ static void other_packets_are_no_syn(void **state)
 	expect(0, 0, 0, 0);
 }
 
-static void a_full_table_forgets_the_oldest(void **state)
+TH_TEST(a_full_table_forgets_the_oldest)
 {
 	const unsigned int syns = 2000;
 	const unsigned int room = NATRA_CONNECT_SETS * NATRA_CONNECT_WAYS;
 	struct natra_connects c;
 	struct pair pair;
 
-	(void)state;
 	for (unsigned int i = 0; i < syns; i++) {
 		pair = pair4((uint16_t)(PORT + i));
 		begin(&pair);
@@ -390,11 +382,10 @@ static void make_older(uint64_t ns)
 		bpf_map_update_elem(in.table_fd, &zero, &table, BPF_EXIST), 0);
 }
 
-static void a_lost_syn_is_forgotten(void **state)
+TH_TEST(a_lost_syn_is_forgotten)
 {
 	const struct pair pair = pair4(PORT);
 
-	(void)state;
 	begin(&pair);
 	make_older(NATRA_CONNECT_AGE_NS / 2);
 	begin(&pair);
@@ -416,11 +407,10 @@ static void fill(struct progrun *run)
 	th_set_tat(run, th_now() + TH_SECOND);
 }
 
-static void what_is_dropped_is_no_answer(void **state)
+TH_TEST_AFTER(what_is_dropped_is_no_answer, load_strict)
 {
 	const struct pair pair = pair4(PORT);
 
-	(void)state;
 	fill(&in);
 	assert_int_equal(send_tcp(&in, &pair.there, SYN, FIRST, 0),
 			 NATRA_COUNT_DROPPED_RATE);
@@ -439,13 +429,12 @@ static void what_is_dropped_is_no_answer(void **state)
 	assert_true(connects(&out).answers.sum_ns >= 40 * TH_MS);
 }
 
-static void an_answer_that_is_held_ends_when_it_leaves(void **state)
+TH_TEST_AFTER(an_answer_that_is_held_ends_when_it_leaves, load_edt)
 {
 	const struct pair pair = pair4(PORT);
 	uint64_t depart = th_now() + TH_SECOND;
 	struct natra_connects c;
 
-	(void)state;
 	begin(&pair);
 	th_set_queue(&out, depart);
 	th_set_tat(&out, depart);
@@ -457,7 +446,7 @@ static void an_answer_that_is_held_ends_when_it_leaves(void **state)
 }
 
 /* The verifier takes them all, on each kernel where this runs. */
-static void each_program_can_measure(void **state)
+TH_TEST(each_program_can_measure)
 {
 	struct natra_subnet block;
 	const struct subnets subnets = {
@@ -465,7 +454,6 @@ static void each_program_can_measure(void **state)
 	const struct th_peers peers = {.subnets = &subnets};
 	const struct natra_limits limits = th_limits();
 
-	(void)state;
 	assert_int_equal(subnet_parse("192.0.2.0/24", &block), 0);
 	for (int i = 0; i < STUB_KIND_MAX * 4; i++) {
 		const struct program_options options = {
@@ -480,25 +468,4 @@ static void each_program_can_measure(void **state)
 	}
 }
 
-#define CASE(name, setup) cmocka_unit_test_setup_teardown(name, setup, unload)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(a_connection_is_timed_once, load_police),
-		CASE(both_directions_are_apart, load_police),
-		CASE(a_syn_again_keeps_the_first_time, load_police),
-		CASE(the_answer_must_be_to_this_syn, load_police),
-		CASE(a_reset_is_a_refusal, load_police),
-		CASE(every_way_to_carry_tcp_counts, load_police),
-		CASE(other_packets_are_no_syn, load_police),
-		CASE(a_full_table_forgets_the_oldest, load_police),
-		CASE(a_lost_syn_is_forgotten, load_police),
-		CASE(what_is_dropped_is_no_answer, load_strict),
-		CASE(an_answer_that_is_held_ends_when_it_leaves, load_edt),
-		cmocka_unit_test(each_program_can_measure),
-	};
-
-	th_require_bpf();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_BPF_MAIN(load_police, unload)

@@ -66,11 +66,10 @@ static void send_tcp(uint64_t stamp, uint32_t type, struct th_result *ret)
 	send(&p, stamp, type, ret);
 }
 
-static void packet_within_the_rate_has_no_departure_time(void **state)
+TH_TEST(packet_within_the_rate_has_no_departure_time)
 {
 	struct th_result r;
 
-	(void)state;
 	send_tcp(0, 0, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
 	assert_int_equal(r.verdict, TC_ACT_UNSPEC);
@@ -78,12 +77,11 @@ static void packet_within_the_rate_has_no_departure_time(void **state)
 	assert_int_equal(r.delay_ns, 0);
 }
 
-static void departure_is_what_the_bucket_says(void **state)
+TH_TEST(departure_is_what_the_bucket_says)
 {
 	uint64_t tat = th_now() + TH_SECOND;
 	struct th_result r;
 
-	(void)state;
 	th_set_tat(&run, tat);
 	for (unsigned int i = 0; i < 10; i++) {
 		send_tcp(0, 0, &r);
@@ -97,13 +95,12 @@ static void departure_is_what_the_bucket_says(void **state)
 
 /* A flow that has not used its share does not wait in the queue of the others,
  * and is charged. What it overdraws is bounded. */
-static void flow_under_its_share_does_not_wait(void **state)
+TH_TEST(flow_under_its_share_does_not_wait)
 {
 	const uint64_t bound = 6ULL << limits.fair_shift;
 	uint64_t tat = th_now() + TH_SECOND;
 	struct th_result r;
 
-	(void)state;
 	th_set_queue(&run, tat);
 	send_tcp(0, 0, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
@@ -118,12 +115,11 @@ static void flow_under_its_share_does_not_wait(void **state)
 	assert_int_equal(r.tstamp, tat - bound);
 }
 
-static void beyond_the_horizon_is_dropped_and_not_charged(void **state)
+TH_TEST(beyond_the_horizon_is_dropped_and_not_charged)
 {
 	uint64_t tat = th_now() + 30 * TH_SECOND;
 	struct th_result r;
 
-	(void)state;
 	th_set_tat(&run, tat);
 	send_tcp(0, 0, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_DROPPED_HORIZON);
@@ -133,12 +129,11 @@ static void beyond_the_horizon_is_dropped_and_not_charged(void **state)
 	assert_int_equal(th_tat(&run), tat);
 }
 
-static void later_stamp_of_the_sender_is_kept(void **state)
+TH_TEST_AFTER(later_stamp_of_the_sender_is_kept, load_with_prelude)
 {
 	uint64_t tat = th_now() + 3 * TH_SECOND / 2, own = tat + 10 * TH_MS;
 	struct th_result r;
 
-	(void)state;
 	th_set_tat(&run, tat);
 	send_tcp(own, MONO, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_PACED);
@@ -147,12 +142,11 @@ static void later_stamp_of_the_sender_is_kept(void **state)
 	assert_int_equal(th_tat(&run), tat + 1500 * TH_NS_PER_BYTE);
 }
 
-static void earlier_stamp_of_the_sender_is_put_off(void **state)
+TH_TEST_AFTER(earlier_stamp_of_the_sender_is_put_off, load_with_prelude)
 {
 	uint64_t tat = th_now() + 3 * TH_SECOND / 2;
 	struct th_result r;
 
-	(void)state;
 	th_set_tat(&run, tat);
 	send_tcp(tat - 10 * TH_MS, MONO, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_PACED);
@@ -160,23 +154,21 @@ static void earlier_stamp_of_the_sender_is_put_off(void **state)
 	assert_true(r.delay_ns > 0);
 }
 
-static void own_stamp_within_the_rate_is_kept(void **state)
+TH_TEST_AFTER(own_stamp_within_the_rate_is_kept, load_with_prelude)
 {
 	uint64_t own = th_now() + 5 * TH_SECOND;
 	struct th_result r;
 
-	(void)state;
 	send_tcp(own, MONO, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
 	assert_int_equal(r.tstamp, own);
 }
 
-static void own_stamp_beyond_the_horizon_is_replaced(void **state)
+TH_TEST_AFTER(own_stamp_beyond_the_horizon_is_replaced, load_with_prelude)
 {
 	uint64_t now = th_now(), tat = now + 3 * TH_SECOND / 2;
 	struct th_result r;
 
-	(void)state;
 	th_set_tat(&run, tat);
 	send_tcp(now + 20 * TH_SECOND, MONO, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_PACED);
@@ -186,11 +178,10 @@ static void own_stamp_beyond_the_horizon_is_replaced(void **state)
 	assert_int_equal(r.tstamp, tat);
 }
 
-static void own_stamp_that_fq_would_drop_is_cleared(void **state)
+TH_TEST_AFTER(own_stamp_that_fq_would_drop_is_cleared, load_with_prelude)
 {
 	struct th_result r;
 
-	(void)state;
 	send_tcp(th_now() + 20 * TH_SECOND, MONO, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
 	assert_int_equal(r.tstamp, 0);
@@ -198,13 +189,12 @@ static void own_stamp_that_fq_would_drop_is_cleared(void **state)
 
 /* fq drops packets that are due in 10 s or later. natra stops 1 s earlier
  * because fq's clock may be ahead. */
-static void own_stamp_is_kept_up_to_nine_seconds(void **state)
+TH_TEST_AFTER(own_stamp_is_kept_up_to_nine_seconds, load_with_prelude)
 {
 	uint64_t now = th_now(), tat = now + 3 * TH_SECOND / 2;
 	uint64_t near = now + 8500 * TH_MS;
 	struct th_result r;
 
-	(void)state;
 	th_set_tat(&run, tat);
 	send_tcp(near, MONO, &r);
 	assert_int_equal(r.tstamp, near);
@@ -213,13 +203,12 @@ static void own_stamp_is_kept_up_to_nine_seconds(void **state)
 	assert_int_equal(r.tstamp, tat);
 }
 
-static void stamp_of_another_clock_is_no_departure_time(void **state)
+TH_TEST_AFTER(stamp_of_another_clock_is_no_departure_time, load_with_prelude)
 {
 	const uint64_t in_2023 = 1700000000 * TH_SECOND;
 	uint64_t tat = th_now() + 3 * TH_SECOND / 2;
 	struct th_result r;
 
-	(void)state;
 	for (uint32_t type = 0; type <= TAI; type += TAI) {
 		th_set_tat(&run, 0);
 		send_tcp(in_2023, type, &r);
@@ -239,13 +228,12 @@ static void stamp_of_another_clock_is_no_departure_time(void **state)
 	}
 }
 
-static void foreign_stamp_is_cleared_from_what_is_not_limited(void **state)
+TH_TEST(foreign_stamp_is_cleared_from_what_is_not_limited)
 {
 	const uint64_t in_2023 = 1700000000 * TH_SECOND;
 	struct th_result r;
 	struct packet p;
 
-	(void)state;
 	limits.rate.mult = 0;
 	set_limits();
 	send_tcp(in_2023, 0, &r);
@@ -262,7 +250,7 @@ static void foreign_stamp_is_cleared_from_what_is_not_limited(void **state)
 
 /* 7 is TC_PRIO_CONTROL. Only the lowest four bits of the priority are the
  * kernel's own. */
-static void paced_packet_does_not_keep_the_highest_priority(void **state)
+TH_TEST(paced_packet_does_not_keep_the_highest_priority)
 {
 	static const struct {
 		uint32_t priority, paced;
@@ -272,7 +260,6 @@ static void paced_packet_does_not_keep_the_highest_priority(void **state)
 	struct th_result r;
 	struct packet p;
 
-	(void)state;
 	packet_make_tcp4(&p, 1000, 0, 1500);
 	for (size_t i = 0; i < TH_LEN(cases); i++) {
 		const struct th_context context = {
@@ -301,11 +288,10 @@ static void send_late(uint8_t tos, uint64_t delay_ns, struct th_result *ret)
 }
 
 /* From 67 ms over the target on each packet is marked. */
-static void delay_over_the_target_is_marked(void **state)
+TH_TEST(delay_over_the_target_is_marked)
 {
 	struct th_result r;
 
-	(void)state;
 	limits.max_delay_ns = 8 * TH_SECOND;
 	limits.target_ns = TH_SECOND;
 	set_limits();
@@ -339,11 +325,10 @@ static void set_k(uint32_t k)
 }
 
 /* Two packets at the flow's share are no queue: 0.6 s, and 0.3 s for one. */
-static void target_follows_the_share(void **state)
+TH_TEST(target_follows_the_share)
 {
 	struct th_result r;
 
-	(void)state;
 	limits.max_delay_ns = 8 * TH_SECOND;
 	limits.target_ns = TH_MS;
 	set_limits();
@@ -359,12 +344,11 @@ static void target_follows_the_share(void **state)
 }
 
 /* The socket of these packets is none of TCP's. Its buffer stops a sender that goes on. */
-static void local_datagrams_are_spared(void **state)
+TH_TEST(local_datagrams_are_spared)
 {
 	int dropped = 0;
 	struct th_result r;
 
-	(void)state;
 	limits.max_delay_ns = 8 * TH_SECOND;
 	limits.target_ns = TH_MS;
 	set_limits();
@@ -401,12 +385,11 @@ static void send_without_socket(uint64_t stamp, uint8_t tos,
 }
 
 /* fq would take it for a departure time. */
-static void time_of_reception_is_cleared_or_replaced(void **state)
+TH_TEST_AFTER(time_of_reception_is_cleared_or_replaced, load_with_prelude)
 {
 	uint64_t tat = th_now() + 3 * TH_SECOND / 2;
 	struct th_result r;
 
-	(void)state;
 	limits.unfelt_delay_ns = limits.max_delay_ns = 8 * TH_SECOND;
 	set_limits();
 	send_without_socket(th_now() + TH_SECOND, 0, &r);
@@ -419,12 +402,11 @@ static void time_of_reception_is_cleared_or_replaced(void **state)
 }
 
 /* The delay puts no backpressure on its sender. */
-static void packet_without_a_socket_has_a_shorter_horizon(void **state)
+TH_TEST_AFTER(packet_without_a_socket_has_a_shorter_horizon, load_with_prelude)
 {
 	uint64_t tat = th_now() + 2 * TH_SECOND;
 	struct th_result r;
 
-	(void)state;
 	limits.unfelt_delay_ns = 4 * TH_SECOND;
 	limits.max_delay_ns = 8 * TH_SECOND;
 	set_limits();
@@ -442,11 +424,11 @@ static void packet_without_a_socket_has_a_shorter_horizon(void **state)
 	assert_int_equal(r.tstamp, tat);
 }
 
-static void packet_without_a_socket_over_the_target_is_dropped(void **state)
+TH_TEST_AFTER(packet_without_a_socket_over_the_target_is_dropped,
+	      load_with_prelude)
 {
 	struct th_result r;
 
-	(void)state;
 	limits.unfelt_delay_ns = limits.max_delay_ns = 8 * TH_SECOND;
 	limits.target_ns = TH_SECOND;
 	set_limits();
@@ -463,12 +445,11 @@ static void packet_without_a_socket_over_the_target_is_dropped(void **state)
 
 /* At a delay where each long one is dropped, half of 1 kB is by the square of a half. A mark
  * loses nothing, so it does not matter how long the packet is. */
-static void short_packet_without_a_mark_is_spared(void **state)
+TH_TEST_AFTER(short_packet_without_a_mark_is_spared, load_with_prelude)
 {
 	int dropped = 0;
 	struct th_result r;
 
-	(void)state;
 	limits.unfelt_delay_ns = limits.max_delay_ns = 8 * TH_SECOND;
 	limits.target_ns = TH_SECOND;
 	set_limits();
@@ -486,34 +467,4 @@ static void short_packet_without_a_mark_is_spared(void **state)
 	assert_in_range(dropped, 300, 500);
 }
 
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, load, unload)
-#define STAMPED(name)                                                          \
-	cmocka_unit_test_setup_teardown(name, load_with_prelude, unload)
-	const struct CMUnitTest tests[] = {
-		CASE(packet_within_the_rate_has_no_departure_time),
-		CASE(departure_is_what_the_bucket_says),
-		CASE(flow_under_its_share_does_not_wait),
-		CASE(beyond_the_horizon_is_dropped_and_not_charged),
-		STAMPED(later_stamp_of_the_sender_is_kept),
-		STAMPED(earlier_stamp_of_the_sender_is_put_off),
-		STAMPED(own_stamp_within_the_rate_is_kept),
-		STAMPED(own_stamp_beyond_the_horizon_is_replaced),
-		STAMPED(own_stamp_that_fq_would_drop_is_cleared),
-		STAMPED(own_stamp_is_kept_up_to_nine_seconds),
-		STAMPED(stamp_of_another_clock_is_no_departure_time),
-		CASE(foreign_stamp_is_cleared_from_what_is_not_limited),
-		CASE(paced_packet_does_not_keep_the_highest_priority),
-		CASE(delay_over_the_target_is_marked),
-		CASE(target_follows_the_share),
-		CASE(local_datagrams_are_spared),
-		STAMPED(time_of_reception_is_cleared_or_replaced),
-		STAMPED(packet_without_a_socket_has_a_shorter_horizon),
-		STAMPED(packet_without_a_socket_over_the_target_is_dropped),
-		STAMPED(short_packet_without_a_mark_is_spared),
-	};
-
-	th_require_bpf();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_BPF_MAIN(load, unload)

@@ -182,9 +182,8 @@ static void make_heavy(uint16_t port)
 		;
 }
 
-static void a_flow_becomes_heavy_once(void **state)
+TH_TEST_AFTER(a_flow_becomes_heavy_once, load_police, load_edt)
 {
-	(void)state;
 	await_window();
 	th_set_tat(&run, 0);
 	(void)send_tcp(100);
@@ -201,9 +200,8 @@ static void a_flow_becomes_heavy_once(void **state)
 }
 
 /* A flow that paused is known, until it has paused for long. */
-static void a_pause_makes_it_new(void **state)
+TH_TEST(a_pause_makes_it_new)
 {
-	(void)state;
 	th_set_tat(&run, 0);
 	make_heavy(100);
 	is_told(NATRA_REPORT_HEAVY, 100);
@@ -236,24 +234,21 @@ static void drops_are_told_once_in_a_window(enum natra_report reason,
 	}
 }
 
-static void policed_drops(void **state)
+TH_TEST(policed_drops)
 {
-	(void)state;
 	drops_are_told_once_in_a_window(NATRA_REPORT_DROPPED_RATE,
 					NATRA_COUNT_DROPPED_RATE);
 }
 
-static void drops_beyond_the_horizon(void **state)
+TH_TEST_AFTER(drops_beyond_the_horizon, load_edt)
 {
-	(void)state;
 	drops_are_told_once_in_a_window(NATRA_REPORT_DROPPED_HORIZON,
 					NATRA_COUNT_DROPPED_HORIZON);
 }
 
 /* What is held to the rate is the limit at work, and no event. */
-static void paced_packets_are_not_told(void **state)
+TH_TEST_AFTER(paced_packets_are_not_told, load_edt)
 {
-	(void)state;
 	th_set_tat(&run, 0);
 	make_heavy(100);
 	is_told(NATRA_REPORT_HEAVY, 100);
@@ -264,11 +259,10 @@ static void paced_packets_are_not_told(void **state)
 	no_more_is_told();
 }
 
-static void marked_packets_are_not_told(void **state)
+TH_TEST(marked_packets_are_not_told)
 {
 	int marked = 0;
 
-	(void)state;
 	th_set_tat(&run, 0);
 	make_heavy(100);
 	is_told(NATRA_REPORT_HEAVY, 100);
@@ -281,11 +275,10 @@ static void marked_packets_are_not_told(void **state)
 	no_more_is_told();
 }
 
-static void mice_that_wait(void **state)
+TH_TEST_AFTER(mice_that_wait, load_strict)
 {
 	uint64_t since_ns;
 
-	(void)state;
 	await_window();
 	since_ns = th_now();
 	th_set_tat(&run, since_ns + FAR);
@@ -296,11 +289,10 @@ static void mice_that_wait(void **state)
 	is_told_once(NATRA_REPORT_MICE_OVER_SHARE, 200, since_ns);
 }
 
-static void mice_that_are_dropped(void **state)
+TH_TEST_AFTER(mice_that_are_dropped, load_strict_police)
 {
 	uint64_t since_ns;
 
-	(void)state;
 	await_window();
 	since_ns = th_now();
 	th_set_tat(&run, since_ns + FAR);
@@ -311,9 +303,8 @@ static void mice_that_are_dropped(void **state)
 	is_told_once(NATRA_REPORT_MICE_OVER_SHARE, 200, since_ns);
 }
 
-static void mice_within_their_share(void **state)
+TH_TEST_AFTER(mice_within_their_share, load_strict)
 {
-	(void)state;
 	for (uint16_t port = 200; port < 230; port++) {
 		th_set_mice_tat(&run, 0);
 		th_set_tat(&run, 0);
@@ -324,14 +315,13 @@ static void mice_within_their_share(void **state)
 
 /* If a pod makes flow after flow heavy, only a few of them are reported, and another
  * pod's event is still there afterwards. */
-static void many_flows_do_not_hide_others(void **state)
+TH_TEST_AFTER(many_flows_do_not_hide_others, load_edt)
 {
 	const uint16_t flows = 3 * NATRA_EVENTS;
 	const uint64_t begin = th_now();
 	struct natra_event_entry event;
 	uint64_t told = 0, windows;
 
-	(void)state;
 	th_set_tat(&run, 0);
 	make_heavy(60000);
 	is_told(NATRA_REPORT_HEAVY, 60000);
@@ -352,12 +342,11 @@ static void many_flows_do_not_hide_others(void **state)
 
 /* The ring keeps the newest events, and a reader that was away for too long learns
  * how many it missed. */
-static void nobody_reads(void **state)
+TH_TEST_AFTER(nobody_reads, load_edt)
 {
 	struct natra_event_entry event;
 	uint64_t read = 0;
 
-	(void)state;
 	th_set_tat(&run, 0);
 	for (int i = 0; i < NATRA_EVENTS + 10; i++) {
 		forget(true);
@@ -410,56 +399,29 @@ static void watch_the_limit(enum natra_pass pass)
 	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
 }
 
-static void small_flows_over_the_limit(void **state)
+TH_TEST_AFTER(small_flows_over_the_limit, load_police, load_edt)
 {
 	uint32_t percent = 0;
 
-	(void)state;
 	watch_the_limit(NATRA_PASS_FREE);
 	assert_int_equal(flood(64, &percent), 1);
 	assert_in_range(percent, 140, 180);
 }
 
-static void small_flows_within_it(void **state)
+TH_TEST(small_flows_within_it)
 {
 	uint32_t percent;
 
-	(void)state;
 	watch_the_limit(NATRA_PASS_FREE);
 	assert_int_equal(flood(36, &percent), 0);
 }
 
-static void strict_flows_are_within_it(void **state)
+TH_TEST_AFTER(strict_flows_are_within_it, load_strict)
 {
 	uint32_t percent;
 
-	(void)state;
 	watch_the_limit(NATRA_PASS_STRICT);
 	assert_int_equal(flood(64, &percent), 0);
 }
 
-int main(void)
-{
-#define TEST(name, with) cmocka_unit_test_setup_teardown(name, with, unload)
-	const struct CMUnitTest tests[] = {
-		TEST(a_flow_becomes_heavy_once, load_police),
-		TEST(a_flow_becomes_heavy_once, load_edt),
-		TEST(a_pause_makes_it_new, load_police),
-		TEST(policed_drops, load_police),
-		TEST(drops_beyond_the_horizon, load_edt),
-		TEST(paced_packets_are_not_told, load_edt),
-		TEST(marked_packets_are_not_told, load_police),
-		TEST(mice_that_wait, load_strict),
-		TEST(mice_that_are_dropped, load_strict_police),
-		TEST(mice_within_their_share, load_strict),
-		TEST(small_flows_over_the_limit, load_police),
-		TEST(small_flows_over_the_limit, load_edt),
-		TEST(small_flows_within_it, load_police),
-		TEST(strict_flows_are_within_it, load_strict),
-		TEST(many_flows_do_not_hide_others, load_edt),
-		TEST(nobody_reads, load_edt),
-	};
-
-	th_require_bpf();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_BPF_MAIN(load_police, unload)

@@ -55,13 +55,12 @@ static size_t read_flows(void)
 	return len;
 }
 
-static void heavy_flow_is_listed_with_its_tuple(void **state)
+TH_TEST(heavy_flow_is_listed_with_its_tuple)
 {
 	const uint8_t saddr[] = {192, 0, 2, 1}, daddr[] = {198, 51, 100, 1};
 	const uint8_t ports[] = {1000 >> 8, 1000 & 0xff, 0, 80};
 	struct packet p;
 
-	(void)state;
 	assert_int_equal(read_flows(), 0);
 	packet_make_tcp4(&p, 1000, 0, 1514);
 	send(&p);
@@ -81,13 +80,12 @@ static void heavy_flow_is_listed_with_its_tuple(void **state)
 }
 
 /* The fast path reads the packet's memory, and the slow path copies it. */
-static void plain_and_optioned_packets_share_one_estimate(void **state)
+TH_TEST(plain_and_optioned_packets_share_one_estimate)
 {
 	struct natra_limits limits = th_limits();
 	struct th_result r;
 	struct packet p;
 
-	(void)state;
 	limits.pass = NATRA_PASS_FREE;
 	limits.enter_units = 40;
 	limits.leave_units = 5;
@@ -106,13 +104,12 @@ static void plain_and_optioned_packets_share_one_estimate(void **state)
 	assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
 }
 
-static void pieces_of_a_datagram_are_one_flow(void **state)
+TH_TEST(pieces_of_a_datagram_are_one_flow)
 {
 	static const uint16_t pieces[] = {PACKET_MORE_FRAGMENTS,
 					  PACKET_MORE_FRAGMENTS | 10, 20};
 	struct packet p;
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(pieces); i++) {
 		packet_begin_ipv4(&p, &(struct packet_ip){
 					      .id = 77, .fragment = pieces[i]});
@@ -159,11 +156,10 @@ static enum natra_counter send_pieces(uint16_t port, bool ipv6, uint16_t id,
 }
 
 /* Fragments are of their datagram's flow, so those of one do not suffer for another's. */
-static void datagrams_in_pieces_are_of_their_flows(void **state)
+TH_TEST(datagrams_in_pieces_are_of_their_flows)
 {
 	struct natra_limits limits = th_limits();
 
-	(void)state;
 	limits.pass = NATRA_PASS_FREE;
 	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
 	for (int ipv6 = 0; ipv6 < 2; ipv6++) {
@@ -183,12 +179,11 @@ static void datagrams_in_pieces_are_of_their_flows(void **state)
 	}
 }
 
-static void mice_and_what_is_not_ip_are_not_listed(void **state)
+TH_TEST(mice_and_what_is_not_ip_are_not_listed)
 {
 	struct natra_limits limits = th_limits();
 	struct packet p;
 
-	(void)state;
 	limits.pass = NATRA_PASS_FREE;
 	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
 	packet_make_tcp4(&p, 1000, 0, 200);
@@ -201,12 +196,11 @@ static void mice_and_what_is_not_ip_are_not_listed(void **state)
 	assert_int_equal(read_flows(), 0);
 }
 
-static void table_keeps_at_most_32_flows_each_once(void **state)
+TH_TEST(table_keeps_at_most_32_flows_each_once)
 {
 	struct packet p;
 	size_t len;
 
-	(void)state;
 	for (uint16_t port = 1; port <= 500; port++) {
 		packet_make_tcp4(&p, port, 0, 200);
 		send(&p);
@@ -223,13 +217,12 @@ static void table_keeps_at_most_32_flows_each_once(void **state)
 	}
 }
 
-static void entry_whose_tuple_is_not_its_own_is_hidden(void **state)
+TH_TEST(entry_whose_tuple_is_not_its_own_is_hidden)
 {
 	size_t len;
 	cleanup_free struct natra_state *value = NULL;
 	struct packet p;
 
-	(void)state;
 	packet_make_tcp4(&p, 1000, 0, 200);
 	send(&p);
 	assert_int_equal(read_flows(), 1);
@@ -242,19 +235,4 @@ static void entry_whose_tuple_is_not_its_own_is_hidden(void **state)
 	assert_int_equal(read_flows(), 0);
 }
 
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, load, unload)
-	const struct CMUnitTest tests[] = {
-		CASE(heavy_flow_is_listed_with_its_tuple),
-		CASE(plain_and_optioned_packets_share_one_estimate),
-		CASE(pieces_of_a_datagram_are_one_flow),
-		CASE(datagrams_in_pieces_are_of_their_flows),
-		CASE(mice_and_what_is_not_ip_are_not_listed),
-		CASE(table_keeps_at_most_32_flows_each_once),
-		CASE(entry_whose_tuple_is_not_its_own_is_hidden),
-	};
-
-	th_require_bpf();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_BPF_MAIN(load, unload)

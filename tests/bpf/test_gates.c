@@ -112,11 +112,10 @@ static void is_over(const struct th_result *r, uint64_t packets,
 	assert_int_equal(sum.over_connections.bytes, connections * LEN);
 }
 
-static void mice_over_the_packets_are_dropped(void **state)
+TH_TEST_AFTER(mice_over_the_packets_are_dropped, load_rx, load_tx, load_edt)
 {
 	struct th_result r;
 
-	(void)state;
 	th_set_gates(&run, 0, 0);
 	r = send_tcp(1, ACK);
 	assert_int_equal(r.counter, NATRA_COUNT_MICE);
@@ -128,13 +127,12 @@ static void mice_over_the_packets_are_dropped(void **state)
 	is_over(&r, 2, 0);
 }
 
-static void packet_counts_as_its_segments(void **state)
+TH_TEST_AFTER(packet_counts_as_its_segments, load_rx, load_tx, load_edt)
 {
 	uint64_t from = th_coarse_now();
 	struct th_result r;
 	struct packet p;
 
-	(void)state;
 	th_set_gates(&run, 0, 0);
 	packet_make_tcp4(&p, 1, 0, LEN);
 	p.data[FLAGS4] = ACK;
@@ -148,13 +146,12 @@ static void packet_counts_as_its_segments(void **state)
 			th_now() + 6 * 50 * TH_MS);
 }
 
-static void connections_over_theirs_are_refused(void **state)
+TH_TEST_AFTER(connections_over_theirs_are_refused, load_rx, load_tx, load_edt)
 {
 	uint64_t from;
 	struct th_result r;
 	struct packet p;
 
-	(void)state;
 	th_set_gates(&run, 0, 0);
 	assert_int_equal(send_tcp(1, SYN).counter, NATRA_COUNT_MICE);
 	assert_int_not_equal(gates().connections_tat_ns, 0);
@@ -351,12 +348,11 @@ static void make_vxlan_in_a_fragment(struct packet *p)
 
 /* What a packet of very many segments would owe would stop all others for long. Headers that are
  * in no plain TCP let so many of them be no crafted ones. */
-static void one_packet_does_not_close_a_gate(void **state)
+TH_TEST_AFTER(one_packet_does_not_close_a_gate, load_rx, load_tx, load_edt)
 {
 	uint64_t from = th_coarse_now();
 	struct packet p;
 
-	(void)state;
 	make_ipip(&p);
 	th_set_gates(&run, 0, 0);
 	assert_int_equal(send(&p, 129).verdict, TC_ACT_SHOT);
@@ -377,7 +373,7 @@ static void one_packet_does_not_close_a_gate(void **state)
 
 /* Neither headers in front of it, nor fragments, nor a tunnel that the node may end hide a
  * SYN. */
-static void hidden_connections_are_refused(void **state)
+TH_TEST_AFTER(hidden_connections_are_refused, load_rx, load_tx, load_edt)
 {
 	void (*const makes[])(struct packet *) = {
 		make_options,
@@ -400,7 +396,6 @@ static void hidden_connections_are_refused(void **state)
 
 	struct packet p;
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(makes); i++) {
 		struct th_result r;
 
@@ -417,11 +412,10 @@ static void hidden_connections_are_refused(void **state)
 }
 
 /* In a tunnel and behind IPsec's header, too, only the first packet of a connection counts. */
-static void other_packets_in_a_tunnel_pass(void **state)
+TH_TEST_AFTER(other_packets_in_a_tunnel_pass, load_rx, load_tx, load_edt)
 {
 	struct packet others[5];
 
-	(void)state;
 	make_authentication(&others[4]);
 	others[4].data[others[4].l4 + 13] = ACK;
 	begin_ipip(&others[0]);
@@ -442,12 +436,11 @@ static void other_packets_in_a_tunnel_pass(void **state)
 
 /* Neither frames that are not IP begin a connection, nor IPv4 of a protocol that is an extension
  * header in IPv6 alone, which hosts do not look behind. */
-static void what_is_not_tcp_passes(void **state)
+TH_TEST(what_is_not_tcp_passes)
 {
 	static const uint8_t protocols[] = {0, 43, 44, 60};
 	struct packet p;
 
-	(void)state;
 	packet_begin(&p);
 	packet_ethernet(&p);
 	packet_type(&p, 0x88f7);
@@ -471,12 +464,12 @@ static void what_is_not_tcp_passes(void **state)
 
 /* A neighbour asks for the pod's address, which a flood of packets must not prevent; but a
  * flood of such questions is one of packets, too. */
-static void discovery_is_held_up_only_if_it_is_a_flood(void **state)
+TH_TEST_AFTER(discovery_is_held_up_only_if_it_is_a_flood, load_rx, load_tx,
+	      load_edt)
 {
 	struct natra_counters sum;
 	struct packet p;
 
-	(void)state;
 	th_set_gates(&run, th_now() + FAR, 0);
 	packet_begin_ipv6(&p, &(struct packet_ip){0});
 	packet_echo(&p, 58, 135, 0);
@@ -493,11 +486,10 @@ static void discovery_is_held_up_only_if_it_is_a_flood(void **state)
 }
 
 /* A limit 100 times as high pays what a bucket owes in a hundredth of the time. */
-static void raised_limits_hold_at_once(void **state)
+TH_TEST(raised_limits_hold_at_once)
 {
 	const uint64_t hundredth_ns = FAR / 100;
 
-	(void)state;
 	th_set_gates(&run, 0, 0);
 	(void)send_tcp(1, ACK);
 	th_set_gates(&run, th_now() + FAR, 0);
@@ -510,11 +502,10 @@ static void raised_limits_hold_at_once(void **state)
 }
 
 /* A GSO packet may have more segments than the limit has in a minute. */
-static void what_is_owed_is_paid(void **state)
+TH_TEST(what_is_owed_is_paid)
 {
 	const uint64_t far_ns = th_now() + FAR;
 
-	(void)state;
 	th_set_gates(&run, far_ns, far_ns);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(send_tcp(1, SYN).verdict, TC_ACT_SHOT);
@@ -525,49 +516,20 @@ static void what_is_owed_is_paid(void **state)
 	assert_int_equal(gates().connections_tat_ns, far_ns);
 }
 
-static void nothing_is_read_without_gates(void **state)
+TH_TEST_AFTER(nothing_is_read_without_gates, load_none)
 {
-	(void)state;
 	th_set_gates(&run, th_now() + FAR, th_now() + FAR);
 	assert_int_equal(send_tcp(1, SYN).counter, NATRA_COUNT_MICE);
 }
 
-static void connections_alone_do_not_limit_packets(void **state)
+TH_TEST_AFTER(connections_alone_do_not_limit_packets, load_connections)
 {
 	struct th_result r;
 
-	(void)state;
 	th_set_gates(&run, th_now() + FAR, th_now() + TH_SECOND);
 	assert_int_equal(send_tcp(1, ACK).counter, NATRA_COUNT_MICE);
 	r = send_tcp(2, SYN);
 	is_over(&r, 0, 1);
 }
 
-int main(void)
-{
-#define CASE(prefix, name, load)                                               \
-	{                                                                      \
-		prefix #name, name, load, unload, NULL                         \
-	}
-#define EACH(name)                                                             \
-	CASE("rx_", name, load_rx), CASE("tx_", name, load_tx),                \
-		CASE("edt_", name, load_edt)
-	const struct CMUnitTest tests[] = {
-		EACH(mice_over_the_packets_are_dropped),
-		EACH(packet_counts_as_its_segments),
-		EACH(one_packet_does_not_close_a_gate),
-		EACH(connections_over_theirs_are_refused),
-		EACH(hidden_connections_are_refused),
-		EACH(other_packets_in_a_tunnel_pass),
-		CASE("rx_", what_is_not_tcp_passes, load_rx),
-		EACH(discovery_is_held_up_only_if_it_is_a_flood),
-		CASE("rx_", raised_limits_hold_at_once, load_rx),
-		CASE("rx_", what_is_owed_is_paid, load_rx),
-		CASE("rx_", nothing_is_read_without_gates, load_none),
-		CASE("rx_", connections_alone_do_not_limit_packets,
-		     load_connections),
-	};
-
-	th_require_bpf();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_BPF_MAIN(load_rx, unload)

@@ -164,12 +164,11 @@ static struct th_result send(void)
 	return th_send_tcp(&run, LEN);
 }
 
-static void packets_are_charged_to_the_group(void **state)
+TH_TEST_AFTER(packets_are_charged_to_the_group, load_rx, load_tx, load_edt)
 {
 	const uint64_t before = th_now();
 	struct th_result r;
 
-	(void)state;
 	r = send();
 	assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
 	assert_int_equal(th_group_at(TH_GROUP)->charged.packets, 1);
@@ -194,13 +193,13 @@ static uint64_t send_marked(uint64_t mark)
 }
 
 /* While two attachments judge each packet, one charges the groups, and both their member. */
-static void groups_are_charged_once_while_a_member_is_replaced(void **state)
+TH_TEST_AFTER(groups_are_charged_once_while_a_member_is_replaced, load_rx,
+	      load_tx, load_edt)
 {
 	const uint64_t owner = 1, before = UINT64_C(5) << 32 | 7;
 	const int fd = run.slot.config_fd;
 	struct natra_config config;
 
-	(void)state;
 	th_write_group(TH_GROUP, RATE, TH_PARENT);
 	assert_int_equal(send_marked(owner), 0);
 	assert_int_equal(th_group_at(TH_GROUP)->charged.packets, 0);
@@ -216,13 +215,12 @@ static void groups_are_charged_once_while_a_member_is_replaced(void **state)
 }
 
 /* What is dropped for the group's sake is charged nowhere. */
-static void packets_over_the_group_go_nowhere(void **state)
+TH_TEST_AFTER(packets_over_the_group_go_nowhere, load_rx, load_tx, load_edt)
 {
 	const uint64_t tat_ns = th_tat(&run);
 	struct natra_group before;
 	struct th_result r;
 
-	(void)state;
 	set_member_ahead(held ? 3 * TH_SECOND : TH_SECOND);
 	before = *th_group_at(TH_GROUP);
 	r = send();
@@ -235,12 +233,11 @@ static void packets_over_the_group_go_nowhere(void **state)
 	assert_int_equal(th_group_at(TH_GROUP)->charged.packets, 0);
 }
 
-static void packets_depart_when_the_group_lets_them(void **state)
+TH_TEST(packets_depart_when_the_group_lets_them)
 {
 	uint64_t at_ns;
 	struct th_result r;
 
-	(void)state;
 	set_member_ahead(TH_SECOND);
 	at_ns = th_group_at(TH_GROUP)->fair.tat_ns;
 	r = send();
@@ -254,12 +251,11 @@ static void packets_depart_when_the_group_lets_them(void **state)
 }
 
 /* Packets of all members wait there, so half of the longest delay, 1 s, is the target. */
-static void a_long_wait_for_the_group_is_marked(void **state)
+TH_TEST(a_long_wait_for_the_group_is_marked)
 {
 	struct th_result r;
 	struct packet p;
 
-	(void)state;
 	packet_make_tcp4(&p, 1, 2, LEN); /* ECT(0) */
 	set_member_ahead(900 * TH_MS);
 	th_send(&run, &p, NULL, &r);
@@ -270,12 +266,11 @@ static void a_long_wait_for_the_group_is_marked(void **state)
 }
 
 /* The pod's own turn counts if that is later. */
-static void packets_depart_when_their_own_limit_lets_them(void **state)
+TH_TEST(packets_depart_when_their_own_limit_lets_them)
 {
 	uint64_t at_ns;
 	struct th_result r;
 
-	(void)state;
 	set_member_ahead(100 * TH_MS);
 	at_ns = th_now() + TH_SECOND;
 	th_set_tat(&run, at_ns);
@@ -284,11 +279,10 @@ static void packets_depart_when_their_own_limit_lets_them(void **state)
 	assert_int_equal(r.tstamp, at_ns);
 }
 
-static void nobody_waits_within_its_floor(void **state)
+TH_TEST_AFTER(nobody_waits_within_its_floor, load_rx_floor, load_edt_floor)
 {
 	struct th_result r;
 
-	(void)state;
 	set_member_ahead(TH_SECOND);
 	r = send();
 	assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
@@ -307,11 +301,10 @@ static void nobody_waits_within_its_floor(void **state)
 	assert_int_not_equal(r.counter, NATRA_COUNT_ADMITTED);
 }
 
-static void parent_judges_as_well(void **state)
+TH_TEST_AFTER(parent_judges_as_well, load_rx, load_tx, load_edt)
 {
 	struct th_result r;
 
-	(void)state;
 	th_write_group(TH_GROUP, RATE, TH_PARENT);
 	r = send();
 	assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
@@ -335,11 +328,10 @@ static void parent_judges_as_well(void **state)
 	assert_int_equal(th_group_at(TH_PARENT)->charged.packets, 2);
 }
 
-static void others_are_no_members(void **state)
+TH_TEST_AFTER(others_are_no_members, load_rx, load_tx, load_edt)
 {
 	struct th_result r;
 
-	(void)state;
 	limits.member = (struct natra_membership){0};
 	set_limits();
 	set_member_ahead(HOUR);
@@ -349,12 +341,11 @@ static void others_are_no_members(void **state)
 }
 
 /* A mouse passes; if it is charged, the group is charged, too. */
-static void mice_pass(void **state)
+TH_TEST_AFTER(mice_pass, load_rx, load_tx, load_edt)
 {
 	uint64_t at_ns;
 	struct th_result r;
 
-	(void)state;
 	limits.enter_units = 1000;
 	limits.leave_units = 125;
 	limits.pass = NATRA_PASS_FREE;
@@ -378,11 +369,10 @@ static void mice_pass(void **state)
 }
 
 /* Mice that are charged go first, but not without limit. */
-static void strict_mice_over_the_group_go_nowhere(void **state)
+TH_TEST_AFTER(strict_mice_over_the_group_go_nowhere, load_rx, load_tx, load_edt)
 {
 	struct th_result r;
 
-	(void)state;
 	limits.enter_units = 1000;
 	limits.leave_units = 125;
 	limits.pass = NATRA_PASS_STRICT;
@@ -398,11 +388,10 @@ static void strict_mice_over_the_group_go_nowhere(void **state)
 
 /* A flow that is a mouse to its pod may be heavy for its group. The group's rate is low
  * here, so that an emulated CPU, too, sends faster than that. */
-static void large_flows_of_the_group_are_no_mice(void **state)
+TH_TEST_AFTER(large_flows_of_the_group_are_no_mice, load_rx, load_tx, load_edt)
 {
 	struct th_result r;
 
-	(void)state;
 	limits.enter_units = 1 << 20;
 	limits.leave_units = 1 << 17;
 	limits.pass = NATRA_PASS_FREE;
@@ -419,9 +408,9 @@ static void large_flows_of_the_group_are_no_mice(void **state)
 }
 
 /* A member without a rate is unlimited until its group, or the parent of that, has one. */
-static void members_are_limited_by_their_group_alone(void **state)
+TH_TEST_AFTER(members_are_limited_by_their_group_alone, load_rx, load_tx,
+	      load_edt)
 {
-	(void)state;
 	limits.by_group = 1;
 	set_limits();
 	th_write_group(TH_GROUP, 0, 0);
@@ -443,14 +432,13 @@ static void members_are_limited_by_their_group_alone(void **state)
 	assert_int_equal(send().counter, NATRA_COUNT_ADMITTED);
 }
 
-static void changed_limits_hold_at_once(void **state)
+TH_TEST_AFTER(changed_limits_hold_at_once, load_rx, load_tx, load_edt)
 {
 	const struct natra_group_given given = {
 		.rate_bits_per_sec = {RATE / 10, RATE / 10}};
 	struct natra_group *group = th_group_at(TH_GROUP);
 	uint64_t tat_ns;
 
-	(void)state;
 	(void)send();
 	group->limits[1] = group_limits(&given, NULL, true);
 	group->active = 1;
@@ -479,9 +467,9 @@ static enum natra_counter send_in_class(void (*make)(struct packet *p,
 
 /* A packet of a class is charged to the class, and to the group by the clock of the whole
  * attachment: what one class has taken, the others have not. */
-static void classes_are_charged_as_one_member(void **state)
+TH_TEST_AFTER(classes_are_charged_as_one_member, load_rx_classes,
+	      load_edt_classes)
 {
-	(void)state;
 	assert_int_equal(send_in_class(packet_make_tcp4, LIMITED),
 			 NATRA_COUNT_ADMITTED);
 	assert_int_equal(th_group_at(TH_GROUP)->charged.packets, 1);
@@ -507,55 +495,15 @@ static void passes_the_group(uint32_t class)
 	assert_int_equal(th_group_at(TH_GROUP)->charged.packets, 0);
 }
 
-static void classes_without_a_rate_pass_the_group(void **state)
+TH_TEST_AFTER(classes_without_a_rate_pass_the_group, load_rx_classes,
+	      load_edt_classes)
 {
-	(void)state;
 	passes_the_group(FREE);
 }
 
-static void exempt_peers_pass_the_group(void **state)
+TH_TEST_AFTER(exempt_peers_pass_the_group, load_rx_exempt, load_edt_exempt)
 {
-	(void)state;
 	passes_the_group(0);
 }
 
-int main(void)
-{
-#define CASE(prefix, name, load)                                               \
-	{                                                                      \
-		prefix #name, name, load, unload, NULL                         \
-	}
-#define EACH(name)                                                             \
-	CASE("rx_", name, load_rx), CASE("tx_", name, load_tx),                \
-		CASE("edt_", name, load_edt)
-	const struct CMUnitTest tests[] = {
-		EACH(packets_are_charged_to_the_group),
-		EACH(groups_are_charged_once_while_a_member_is_replaced),
-		EACH(packets_over_the_group_go_nowhere),
-		EACH(parent_judges_as_well),
-		EACH(others_are_no_members),
-		EACH(mice_pass),
-		EACH(strict_mice_over_the_group_go_nowhere),
-		EACH(large_flows_of_the_group_are_no_mice),
-		EACH(members_are_limited_by_their_group_alone),
-		EACH(changed_limits_hold_at_once),
-		CASE("edt_", a_long_wait_for_the_group_is_marked, load_edt),
-		CASE("edt_", packets_depart_when_the_group_lets_them, load_edt),
-		CASE("edt_", packets_depart_when_their_own_limit_lets_them,
-		     load_edt),
-		CASE("rx_", classes_are_charged_as_one_member, load_rx_classes),
-		CASE("edt_", classes_are_charged_as_one_member,
-		     load_edt_classes),
-		CASE("rx_", classes_without_a_rate_pass_the_group,
-		     load_rx_classes),
-		CASE("edt_", classes_without_a_rate_pass_the_group,
-		     load_edt_classes),
-		CASE("rx_", exempt_peers_pass_the_group, load_rx_exempt),
-		CASE("edt_", exempt_peers_pass_the_group, load_edt_exempt),
-		CASE("rx_", nobody_waits_within_its_floor, load_rx_floor),
-		CASE("edt_", nobody_waits_within_its_floor, load_edt_floor),
-	};
-
-	th_require_bpf();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_BPF_MAIN(load_edt, unload)

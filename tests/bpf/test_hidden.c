@@ -57,11 +57,10 @@ static struct th_result send_tagged(int tags)
 
 /* Hosts take off any number of tags with the id 0, so behind these there may be a peer in a
  * class with less than the rest has. */
-static void hidden_from_classes_is_dropped(void **state)
+TH_TEST(hidden_from_classes_is_dropped)
 {
 	const struct natra_limits none = {0};
 
-	(void)state;
 	for (int kind = 0; kind < STUB_KIND_MAX; kind++) {
 		load((enum stub_kind)kind, true);
 		assert_int_equal(send_tagged(2).counter, NATRA_COUNT_ADMITTED);
@@ -77,9 +76,8 @@ static void hidden_from_classes_is_dropped(void **state)
 }
 
 /* It is none of the exempt peers, and the rest is limited. */
-static void hidden_from_exempt_subnets_is_limited(void **state)
+TH_TEST(hidden_from_exempt_subnets_is_limited)
 {
-	(void)state;
 	for (int kind = 0; kind < STUB_KIND_MAX; kind++) {
 		load((enum stub_kind)kind, false);
 		assert_int_equal(send_tagged(3).counter, NATRA_COUNT_ADMITTED);
@@ -87,13 +85,4 @@ static void hidden_from_exempt_subnets_is_limited(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(hidden_from_classes_is_dropped),
-		cmocka_unit_test(hidden_from_exempt_subnets_is_limited),
-	};
-
-	th_require_bpf();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_BPF_MAIN(NULL, NULL)

@@ -365,11 +365,10 @@ static void check_all(struct progrun *run, enum natra_counter data, int verdict)
 	}
 }
 
-static void small_flows_pass_as_mice(void **state)
+TH_TEST(small_flows_pass_as_mice)
 {
 	struct natra_limits limits = th_limits();
 
-	(void)state;
 	limits.pass = NATRA_PASS_FREE;
 	for (size_t i = 0; i < TH_LEN(programs); i++) {
 		struct progrun run = th_load_kind(programs[i], &limits);
@@ -379,11 +378,10 @@ static void small_flows_pass_as_mice(void **state)
 	}
 }
 
-static void heavy_flows_within_the_rate_are_admitted(void **state)
+TH_TEST(heavy_flows_within_the_rate_are_admitted)
 {
 	struct natra_limits limits = th_limits();
 
-	(void)state;
 	limits.rate = policy_rate(8000000, 1000000);
 	for (size_t i = 0; i < TH_LEN(programs); i++) {
 		struct progrun run = th_load_kind(programs[i], &limits);
@@ -393,11 +391,10 @@ static void heavy_flows_within_the_rate_are_admitted(void **state)
 	}
 }
 
-static void unlimited_direction_passes_all(void **state)
+TH_TEST(unlimited_direction_passes_all)
 {
 	const struct natra_limits limits = {0};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(programs); i++) {
 		struct progrun run = th_load_kind(programs[i], &limits);
 
@@ -407,7 +404,7 @@ static void unlimited_direction_passes_all(void **state)
 	}
 }
 
-static void over_every_limit_all_data_is_dropped(void **state)
+TH_TEST(over_every_limit_all_data_is_dropped)
 {
 	static const enum natra_counter counters[] = {
 		[STUB_RX] = NATRA_COUNT_DROPPED_RATE,
@@ -416,7 +413,6 @@ static void over_every_limit_all_data_is_dropped(void **state)
 	};
 	const struct natra_limits limits = th_limits();
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(programs); i++) {
 		struct progrun run = th_load_kind(programs[i], &limits);
 		uint64_t tat = th_now() + 3600 * TH_SECOND;
@@ -428,7 +424,7 @@ static void over_every_limit_all_data_is_dropped(void **state)
 	}
 }
 
-static void device_without_ethernet_begins_with_ip(void **state)
+TH_TEST(device_without_ethernet_begins_with_ip)
 {
 	const struct program_options options = {
 		.kind = STUB_RX,
@@ -438,7 +434,6 @@ static void device_without_ethernet_begins_with_ip(void **state)
 	struct progrun run;
 	struct packet p;
 
-	(void)state;
 	limits.pass = NATRA_PASS_FREE;
 	th_load(&run, &options, &limits);
 	packet_begin(&p);
@@ -485,11 +480,10 @@ static enum natra_counter flood(struct progrun *run, uint16_t type, size_t len)
 	return counter;
 }
 
-static void each_ethertype_is_a_flow_that_may_be_heavy(void **state)
+TH_TEST(each_ethertype_is_a_flow_that_may_be_heavy)
 {
 	struct natra_limits limits = th_limits();
 
-	(void)state;
 	limits.pass = NATRA_PASS_FREE;
 	for (size_t i = 0; i < TH_LEN(programs); i++) {
 		struct progrun run = th_load_kind(programs[i], &limits);
@@ -515,12 +509,11 @@ static void each_ethertype_is_a_flow_that_may_be_heavy(void **state)
 
 /* Both buckets are in debt for an hour, and packets that the link needs still
  * pass. */
-static void link_is_not_lost_whatever_is_charged(void **state)
+TH_TEST(link_is_not_lost_whatever_is_charged)
 {
 	static const uint32_t strict[] = {NATRA_PASS_STRICT, NATRA_PASS_OFF};
 	struct natra_limits limits = th_limits();
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(strict); i++) {
 		const uint64_t tat = th_now() + 3600 * TH_SECOND;
 		struct progrun run;
@@ -538,12 +531,11 @@ static void link_is_not_lost_whatever_is_charged(void **state)
 
 /* The packet has ECT where an IP packet has its ECN bits, and an IP packet
  * would be marked at this overdraft. */
-static void what_is_not_ip_is_not_marked(void **state)
+TH_TEST(what_is_not_ip_is_not_marked)
 {
 	const struct natra_limits limits = th_limits();
 	struct progrun run = th_load_kind(STUB_RX, &limits);
 
-	(void)state;
 	th_set_tat(&run, th_now() + TH_SECOND);
 	assert_int_equal(send_type(&run, 0x88b5, 500),
 			 NATRA_COUNT_DROPPED_RATE);
@@ -552,19 +544,4 @@ static void what_is_not_ip_is_not_marked(void **state)
 	th_close(&run);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(small_flows_pass_as_mice),
-		cmocka_unit_test(heavy_flows_within_the_rate_are_admitted),
-		cmocka_unit_test(unlimited_direction_passes_all),
-		cmocka_unit_test(over_every_limit_all_data_is_dropped),
-		cmocka_unit_test(device_without_ethernet_begins_with_ip),
-		cmocka_unit_test(each_ethertype_is_a_flow_that_may_be_heavy),
-		cmocka_unit_test(link_is_not_lost_whatever_is_charged),
-		cmocka_unit_test(what_is_not_ip_is_not_marked),
-	};
-
-	th_require_bpf();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_BPF_MAIN(NULL, NULL)

@@ -13,7 +13,7 @@ static const struct packet_ip plain;
 
 static const enum stub_kind programs[] = {STUB_RX, STUB_TX, STUB_EDT};
 
-static void length_on_the_wire_is_told_by_the_kernel_at_egress(void **state)
+TH_TEST(length_on_the_wire_is_told_by_the_kernel_at_egress)
 {
 	const struct th_context context = {
 		.wire_len = 1662, .gso_segs = 3, .gso_size = 500};
@@ -21,7 +21,6 @@ static void length_on_the_wire_is_told_by_the_kernel_at_egress(void **state)
 	struct th_result result;
 	struct packet p;
 
-	(void)state;
 	packet_make_tcp4(&p, 1000, 0, 54 + 1500);
 	for (size_t i = 1; i < TH_LEN(programs); i++) {
 		struct progrun run = th_load_kind(programs[i], &limits);
@@ -32,7 +31,7 @@ static void length_on_the_wire_is_told_by_the_kernel_at_egress(void **state)
 	}
 }
 
-static void length_on_the_wire_is_worked_out_at_ingress(void **state)
+TH_TEST(length_on_the_wire_is_worked_out_at_ingress)
 {
 	const struct natra_limits limits = {0};
 	struct progrun run = th_load_kind(STUB_RX, &limits);
@@ -41,7 +40,6 @@ static void length_on_the_wire_is_worked_out_at_ingress(void **state)
 	struct th_result result;
 	struct packet p;
 
-	(void)state;
 	packet_make_tcp4(&p, 1000, 0, 54 + 1500);
 	th_send(&run, &p, &context, &result);
 	assert_int_equal(result.bytes, 3 * (54 + 500));
@@ -93,12 +91,11 @@ static void check_tunnel(struct packet *p, uint32_t overhead)
 }
 
 /* natra does not use the length fields of the outer headers. */
-static void segments_in_a_tunnel_have_its_headers_too(void **state)
+TH_TEST(segments_in_a_tunnel_have_its_headers_too)
 {
 	static const uint16_t ports[] = {4789, 8472, 6081};
 	struct packet p;
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(ports); i++) {
 		packet_begin_ipv4(&p, &plain);
 		packet_udp(&p, 1000, ports[i]);
@@ -116,11 +113,10 @@ static void segments_in_a_tunnel_have_its_headers_too(void **state)
 	check_tunnel(&p, 14 + 20 + 8);
 }
 
-static void segments_have_the_headers_of_mpls_and_pppoe(void **state)
+TH_TEST(segments_have_the_headers_of_mpls_and_pppoe)
 {
 	struct packet p;
 
-	(void)state;
 	packet_begin(&p);
 	packet_ethernet(&p);
 	packet_type(&p, 0x8847);
@@ -137,7 +133,7 @@ static void segments_have_the_headers_of_mpls_and_pppoe(void **state)
 	check_tunnel(&p, 14 + 8);
 }
 
-static void tcp_options_are_in_every_segment(void **state)
+TH_TEST(tcp_options_are_in_every_segment)
 {
 	const struct natra_limits limits = {0};
 	const struct th_context context = {.gso_segs = 3, .gso_size = 500};
@@ -145,7 +141,6 @@ static void tcp_options_are_in_every_segment(void **state)
 	struct th_result result;
 	struct packet p;
 
-	(void)state;
 	for (size_t len = 20; len <= 60; len += 4) {
 		packet_begin_ipv4(&p, &plain);
 		packet_tcp(&p, 1000, 80, len);
@@ -180,7 +175,7 @@ static void check_all(const struct packet *p, const struct th_context *context,
 }
 
 /* BIG TCP adds a jumbo header that no segment has. Packets of 64 kB and less keep it. */
-static void jumbo_header_is_of_the_segments_of_short_packets(void **state)
+TH_TEST(jumbo_header_is_of_the_segments_of_short_packets)
 {
 	const uint32_t wire = 3 * (14 + 40 + 8 + 20 + 500);
 	/* After GRO the kernel takes the sequence number's first byte for the length of
@@ -190,7 +185,6 @@ static void jumbo_header_is_of_the_segments_of_short_packets(void **state)
 					   .gso_size = 500};
 	struct packet p;
 
-	(void)state;
 	packet_begin_ipv6(&p, &plain);
 	packet_extension(&p, 0, 8);
 	p.data[p.len - 6] = 0xc2;
@@ -203,7 +197,7 @@ static void jumbo_header_is_of_the_segments_of_short_packets(void **state)
 }
 
 /* After GRO the kernel takes what is behind IPv6's fixed header for payload. */
-static void extension_headers_are_in_every_segment(void **state)
+TH_TEST(extension_headers_are_in_every_segment)
 {
 	const uint32_t headers = 14 + 40 + 520 + 20;
 	const struct th_context context = {.wire_len = headers + 1200 + 54 * 9,
@@ -211,7 +205,6 @@ static void extension_headers_are_in_every_segment(void **state)
 					   .gso_size = 120};
 	struct packet p;
 
-	(void)state;
 	packet_begin_ipv6(&p, &plain);
 	packet_extension(&p, 60, 520);
 	packet_tcp(&p, 1000, 80, 20);
@@ -222,14 +215,13 @@ static void extension_headers_are_in_every_segment(void **state)
 
 /* GSO looks for TCP behind the IP header, whatever that says of fragments. The last segment
  * is short: from their number alone the header would be shorter. */
-static void claim_to_be_a_fragment_hides_no_header(void **state)
+TH_TEST(claim_to_be_a_fragment_hides_no_header)
 {
 	static const uint16_t claims[] = {PACKET_MORE_FRAGMENTS, 16};
 	const uint32_t wire = 10 * (14 + 20 + 60) + 361;
 	const struct th_context context = {.gso_segs = 10, .gso_size = 40};
 	struct packet p;
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(claims); i++) {
 		packet_begin_ipv4(&p,
 				  &(struct packet_ip){.fragment = claims[i]});
@@ -273,12 +265,11 @@ static void begin_nsh(struct packet *p)
 
 /* Headers that the parser does not find are charged as if they were as long as they can
  * be. If nobody has counted the segments, that is half of the packet. */
-static void what_the_parser_does_not_find_is_charged_at_least(void **state)
+TH_TEST(what_the_parser_does_not_find_is_charged_at_least)
 {
 	static void (*const kinds[])(struct packet *) = {begin_extensions,
 							 begin_tags, begin_nsh};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(kinds); i++) {
 		struct th_context context = {.gso_segs = 10, .gso_size = 10};
 		struct packet p;
@@ -295,13 +286,12 @@ static void what_the_parser_does_not_find_is_charged_at_least(void **state)
 }
 
 /* The kernel counts segments in 16 bits. */
-static void segments_that_the_kernel_has_not_counted_are_charged(void **state)
+TH_TEST(segments_that_the_kernel_has_not_counted_are_charged)
 {
 	const struct th_context context = {
 		.wire_len = 54 + 1500, .gso_segs = 1, .gso_size = 500};
 	struct packet p;
 
-	(void)state;
 	packet_make_tcp4(&p, 1000, 0, 54 + 1500);
 	check_all(&p, &context, 3 * (54 + 500), 3 * (54 + 500));
 }
@@ -315,7 +305,7 @@ struct left_out {
 };
 
 /* The kernel leaves out SCTP's header of a segment, and that of a fragment over IPv6. */
-static void headers_that_the_kernel_leaves_out_count(void **state)
+TH_TEST(headers_that_the_kernel_leaves_out_count)
 {
 	static const struct left_out rows[] = {
 		{4, 132, 14 + 20 + 12 + 1000 + 34, 500, 2 * (46 + 500)},
@@ -327,7 +317,6 @@ static void headers_that_the_kernel_leaves_out_count(void **state)
 	};
 	const struct natra_limits limits = {0};
 
-	(void)state;
 	for (size_t i = 0; i < 2 * TH_LEN(rows); i++) {
 		const struct left_out *row = &rows[i / 2];
 		struct progrun run = th_load_kind(programs[1 + i % 2], &limits);
@@ -351,13 +340,12 @@ static void headers_that_the_kernel_leaves_out_count(void **state)
 	}
 }
 
-static void vlan_tag_beside_the_packet_counts(void **state)
+TH_TEST(vlan_tag_beside_the_packet_counts)
 {
 	const struct natra_limits limits = {0};
 	struct th_result result;
 	struct packet p;
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(programs); i++) {
 		struct progrun run = th_load_kind(programs[i], &limits);
 		struct th_context context = {.vlan_tci = 10};
@@ -376,7 +364,7 @@ static void vlan_tag_beside_the_packet_counts(void **state)
 }
 
 /* The legs of an attachment share a program, and each stub tells it what to do. */
-static void one_program_serves_all_kinds(void **state)
+TH_TEST(one_program_serves_all_kinds)
 {
 	static const enum natra_counter counters[] = {
 		[STUB_RX] = NATRA_COUNT_DROPPED_RATE,
@@ -399,7 +387,6 @@ static void one_program_serves_all_kinds(void **state)
 	struct progrun run;
 	struct packet p;
 
-	(void)state;
 	th_load(&run, &options, &limits);
 	packet_make_tcp4(&p, 1000, 0, 54 + 1400);
 	for (size_t i = 0; i < TH_LEN(programs); i++) {
@@ -454,11 +441,10 @@ static void check_crafted(const struct packet *p, enum stub_kind kind,
 }
 
 /* A packet socket tells the kernel that segments have a byte each. */
-static void crafted_packets_are_dropped_and_charged_to_nobody(void **state)
+TH_TEST(crafted_packets_are_dropped_and_charged_to_nobody)
 {
 	struct packet plain_tcp, short_tcp, extended, datagrams;
 
-	(void)state;
 	packet_make_tcp4(&plain_tcp, 1000, 0, 2000);
 	packet_make_tcp4(&short_tcp, 1000, 0, 54 + 5);
 	packet_begin_ipv4(&datagrams, &plain);
@@ -492,13 +478,12 @@ static struct packet make_datagrams(void)
 }
 
 /* TCP cuts what it sends into segments of at least 36 bytes beside its timestamps. */
-static void small_segments_of_sockets_are_charged(void **state)
+TH_TEST(small_segments_of_sockets_are_charged)
 {
 	const uint32_t udp = 128 * (14 + 20 + 8 + 1);
 	const uint32_t tcp = 50 * (14 + 20 + 32 + 36);
 	struct packet p = make_datagrams();
 
-	(void)state;
 	check_all(&p,
 		  &(struct th_context){
 			  .wire_len = udp, .gso_segs = 128, .gso_size = 1},
@@ -514,7 +499,7 @@ static void small_segments_of_sockets_are_charged(void **state)
 }
 
 /* A few thousand such packets would otherwise fill the sketch, and make others' flows heavy. */
-static void small_segments_weigh_up_to_four_times(void **state)
+TH_TEST(small_segments_weigh_up_to_four_times)
 {
 	const struct th_context context = {.gso_segs = 128, .gso_size = 1};
 	const struct natra_limits limits = th_limits();
@@ -525,7 +510,6 @@ static void small_segments_weigh_up_to_four_times(void **state)
 	uint32_t most = 0;
 	size_t len;
 
-	(void)state;
 	th_send(&run, &p, &context, &result);
 	assert_int_equal(result.bytes, 128 * (42 + 1));
 	s = th_read_state(&run, &len);
@@ -536,13 +520,12 @@ static void small_segments_weigh_up_to_four_times(void **state)
 	th_close(&run);
 }
 
-static void unlimited_packets_count_up_to_four_times(void **state)
+TH_TEST(unlimited_packets_count_up_to_four_times)
 {
 	const struct natra_limits limits = {0};
 	struct th_result result;
 	struct packet p;
 
-	(void)state;
 	packet_make_tcp4(&p, 1000, 0, 54 + 1000);
 	for (size_t i = 0; i < TH_LEN(programs); i++) {
 		struct progrun run = th_load_kind(programs[i], &limits);
@@ -560,33 +543,4 @@ static void unlimited_packets_count_up_to_four_times(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			length_on_the_wire_is_told_by_the_kernel_at_egress),
-		cmocka_unit_test(length_on_the_wire_is_worked_out_at_ingress),
-		cmocka_unit_test(tcp_options_are_in_every_segment),
-		cmocka_unit_test(segments_in_a_tunnel_have_its_headers_too),
-		cmocka_unit_test(segments_have_the_headers_of_mpls_and_pppoe),
-		cmocka_unit_test(
-			jumbo_header_is_of_the_segments_of_short_packets),
-		cmocka_unit_test(extension_headers_are_in_every_segment),
-		cmocka_unit_test(claim_to_be_a_fragment_hides_no_header),
-		cmocka_unit_test(
-			what_the_parser_does_not_find_is_charged_at_least),
-		cmocka_unit_test(
-			segments_that_the_kernel_has_not_counted_are_charged),
-		cmocka_unit_test(headers_that_the_kernel_leaves_out_count),
-		cmocka_unit_test(vlan_tag_beside_the_packet_counts),
-		cmocka_unit_test(one_program_serves_all_kinds),
-		cmocka_unit_test(
-			crafted_packets_are_dropped_and_charged_to_nobody),
-		cmocka_unit_test(small_segments_of_sockets_are_charged),
-		cmocka_unit_test(small_segments_weigh_up_to_four_times),
-		cmocka_unit_test(unlimited_packets_count_up_to_four_times),
-	};
-
-	th_require_bpf();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_BPF_MAIN(NULL, NULL)

@@ -56,13 +56,12 @@ static enum natra_counter send(struct progrun *run, uint16_t port)
 	return r.counter;
 }
 
-static void limits_given_at_load_are_in_force(void **state)
+TH_TEST(limits_given_at_load_are_in_force)
 {
 	struct natra_limits limits = th_limits(), back;
 	struct progrun run;
 	struct natra_config config;
 
-	(void)state;
 	limits.max_delay_ns = 12345;
 	run = load(STUB_RX, &limits);
 	config = read_config(&run);
@@ -73,14 +72,13 @@ static void limits_given_at_load_are_in_force(void **state)
 	th_close(&run);
 }
 
-static void change_goes_to_the_other_limits_and_then_the_index(void **state)
+TH_TEST(change_goes_to_the_other_limits_and_then_the_index)
 {
 	struct natra_limits first = th_limits(), next = first, back;
 	struct progrun run = load(STUB_RX, &first);
 	struct natra_config config = read_config(&run);
 	const uint64_t first_active = config.active;
 
-	(void)state;
 	for (unsigned int i = 1; i <= 5; i++) {
 		const struct natra_limits before = next;
 
@@ -97,14 +95,13 @@ static void change_goes_to_the_other_limits_and_then_the_index(void **state)
 	th_close(&run);
 }
 
-static void change_is_in_force_for_the_next_packet(void **state)
+TH_TEST(change_is_in_force_for_the_next_packet)
 {
 	const struct natra_limits unlimited = {0};
 	struct natra_limits limits = th_limits();
 	struct progrun run = load(STUB_RX, &unlimited);
 	struct natra_counters counters;
 
-	(void)state;
 	assert_int_equal(send(&run, 1), NATRA_COUNT_UNLIMITED);
 	set_limits(&run, &limits);
 	assert_int_equal(send(&run, 1), NATRA_COUNT_ADMITTED);
@@ -142,7 +139,7 @@ static void *flip(void *arg)
 
 /* A mixture of the old and the new limits would charge neither 1500 nor
  * 3000000000 ns. */
-static void packet_sees_the_old_limits_or_the_new_ones(void **state)
+TH_TEST(packet_sees_the_old_limits_or_the_new_ones)
 {
 	struct flipper f = {.limits = {th_limits(), th_limits()}};
 	struct progrun run;
@@ -150,7 +147,6 @@ static void packet_sees_the_old_limits_or_the_new_ones(void **state)
 	pthread_t thread;
 	uint64_t tat;
 
-	(void)state;
 	f.limits[0].rate = policy_rate(8000000000, 1);
 	f.limits[1].rate = policy_rate(4000, 1);
 	f.limits[0].max_delay_ns = f.limits[1].max_delay_ns = INT64_MAX;
@@ -181,12 +177,11 @@ static void packet_sees_the_old_limits_or_the_new_ones(void **state)
 }
 
 /* At 1 bit/s a packet takes 12000 s. This debt must not matter at 1 Gbit/s. */
-static void higher_rate_frees_at_once(void **state)
+TH_TEST(higher_rate_frees_at_once)
 {
 	static const enum stub_kind kinds[] = {STUB_RX, STUB_EDT};
 	struct natra_limits slow = th_limits(), fast = slow;
 
-	(void)state;
 	slow.rate = policy_rate(1, 1);
 	fast.rate = policy_rate(1000000000, 1000000);
 	fast.max_delay_ns = 2 * TH_SECOND;
@@ -223,11 +218,10 @@ static uint64_t latest_ns(struct progrun *run)
 }
 
 /* Whoever may change a limit a little would have a packet for each change. */
-static void no_change_forgives_a_debt(void **state)
+TH_TEST(no_change_forgives_a_debt)
 {
 	static const enum stub_kind kinds[] = {STUB_RX, STUB_EDT};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(kinds); i++) {
 		struct natra_limits limits = th_limits();
 		struct progrun run = load(kinds[i], &limits);
@@ -289,13 +283,12 @@ static double cpu_ms(void)
 }
 
 /* One program polices in both directions, and another one holds as well. */
-static void every_program_is_verified_fast(void **state)
+TH_TEST(every_program_is_verified_fast)
 {
 	static const enum stub_kind kinds[] = {STUB_RX, STUB_EDT};
 	const struct natra_limits limits = th_limits();
 	int over = 0;
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(kinds); i++) {
 		double least = 1e9;
 		uint32_t insns = 0;
@@ -318,14 +311,13 @@ static void every_program_is_verified_fast(void **state)
 	assert_int_equal(over, 0);
 }
 
-static void counters_are_those_of_each_load(void **state)
+TH_TEST(counters_are_those_of_each_load)
 {
 	const struct natra_limits unlimited = {0};
 	struct progrun a = load(STUB_RX, &unlimited);
 	struct progrun b = load(STUB_TX, &unlimited);
 	struct natra_counters counters;
 
-	(void)state;
 	assert_int_equal(send(&a, 1), NATRA_COUNT_UNLIMITED);
 	th_counters(&b, &counters);
 	assert_int_equal(counters.count[NATRA_COUNT_UNLIMITED].packets, 0);
@@ -334,12 +326,11 @@ static void counters_are_those_of_each_load(void **state)
 	th_close(&b);
 }
 
-static void keys_are_new_at_each_load(void **state)
+TH_TEST(keys_are_new_at_each_load)
 {
 	const struct natra_limits limits = th_limits();
 	uint32_t tag[2];
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct progrun run = load(STUB_RX, &limits);
 		struct natra_flow_entry flows[NATRA_FLOWS];
@@ -355,21 +346,4 @@ static void keys_are_new_at_each_load(void **state)
 	assert_int_not_equal(tag[0], tag[1]);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(limits_given_at_load_are_in_force),
-		cmocka_unit_test(
-			change_goes_to_the_other_limits_and_then_the_index),
-		cmocka_unit_test(change_is_in_force_for_the_next_packet),
-		cmocka_unit_test(packet_sees_the_old_limits_or_the_new_ones),
-		cmocka_unit_test(higher_rate_frees_at_once),
-		cmocka_unit_test(no_change_forgives_a_debt),
-		cmocka_unit_test(every_program_is_verified_fast),
-		cmocka_unit_test(counters_are_those_of_each_load),
-		cmocka_unit_test(keys_are_new_at_each_load),
-	};
-
-	th_require_bpf();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_BPF_MAIN(NULL, NULL)

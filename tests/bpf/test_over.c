@@ -82,12 +82,11 @@ static void assert_told(uint32_t number, uint64_t sent, uint64_t took_ns)
 
 /* What passes without a charge is over the limit of the group and of its parent, and not over
  * the member's own. */
-static void free_flows_are_told_of_their_group(void **state)
+TH_TEST_AFTER(free_flows_are_told_of_their_group, load_rx, load_edt)
 {
 	uint64_t sent = 0, begin_ns;
 	size_t len;
 
-	(void)state;
 	assert_int_equal(th_send_tcp(&run, LEN).counter, NATRA_COUNT_MICE);
 	{
 		cleanup_free struct natra_state *s = th_read_state(&run, &len);
@@ -117,19 +116,4 @@ static void free_flows_are_told_of_their_group(void **state)
 	}
 }
 
-int main(void)
-{
-#define CASE(kind)                                                             \
-	{                                                                      \
-#kind "_free_flows_are_told_of_their_group",                   \
-			free_flows_are_told_of_their_group, load_##kind,       \
-			unload, NULL                                           \
-	}
-	const struct CMUnitTest tests[] = {
-		CASE(rx),
-		CASE(edt),
-	};
-
-	th_require_bpf();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_BPF_MAIN(NULL, unload)

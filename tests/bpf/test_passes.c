@@ -73,29 +73,26 @@ static void wait_for_window(void)
 	assert_int_equal(nanosleep(&t, NULL), 0);
 }
 
-static void free_mice_are_not_charged(void **state)
+TH_TEST(free_mice_are_not_charged)
 {
-	(void)state;
 	for (uint16_t port = 1; port <= 200; port++)
 		assert_int_equal(send(port, 1514), NATRA_COUNT_MICE);
 	assert_int_equal(th_tat(&run), 0);
 	assert_int_equal(th_mice_tat(&run), 0);
 }
 
-static void free_mice_pass_beside_an_elephant_in_debt(void **state)
+TH_TEST(free_mice_pass_beside_an_elephant_in_debt)
 {
 	uint64_t tat = th_now() + 3600 * TH_SECOND;
 
-	(void)state;
 	th_set_tat(&run, tat);
 	for (uint16_t port = 1; port <= 200; port++)
 		assert_int_equal(send(port, 1514), NATRA_COUNT_MICE);
 	assert_int_equal(th_tat(&run), tat);
 }
 
-static void flow_is_heavy_from_the_threshold_on(void **state)
+TH_TEST(flow_is_heavy_from_the_threshold_on)
 {
-	(void)state;
 	wait_for_window();
 	for (int i = 1; i <= 4; i++)
 		assert_int_equal(send(7, 1514), NATRA_COUNT_MICE);
@@ -105,9 +102,8 @@ static void flow_is_heavy_from_the_threshold_on(void **state)
 	assert_true(th_tat(&run) > 0);
 }
 
-static void packet_larger_than_the_threshold_is_heavy_at_once(void **state)
+TH_TEST(packet_larger_than_the_threshold_is_heavy_at_once)
 {
-	(void)state;
 	limits.enter_units = 20;
 	limits.leave_units = 2;
 	set_limits();
@@ -121,9 +117,8 @@ static void make_heavy(uint16_t port)
 	assert_int_equal(send(port, 1514), NATRA_COUNT_ADMITTED);
 }
 
-static void heavy_flow_stays_heavy_for_the_hold(void **state)
+TH_TEST(heavy_flow_stays_heavy_for_the_hold)
 {
-	(void)state;
 	wait_for_window();
 	make_heavy(7);
 	/* This is the state after some windows: nothing is left of the
@@ -141,9 +136,8 @@ static void heavy_flow_stays_heavy_for_the_hold(void **state)
 	assert_int_equal(send(7, 66), NATRA_COUNT_ADMITTED);
 }
 
-static void hold_begins_again_over_an_eighth(void **state)
+TH_TEST(hold_begins_again_over_an_eighth)
 {
-	(void)state;
 	wait_for_window();
 	make_heavy(7);
 	th_clear_sketch(&run);
@@ -154,12 +148,11 @@ static void hold_begins_again_over_an_eighth(void **state)
 	assert_int_equal(send(7, 1514), NATRA_COUNT_ADMITTED);
 }
 
-static void estimate_halves_in_the_kernel_as_well(void **state)
+TH_TEST(estimate_halves_in_the_kernel_as_well)
 {
 	const struct timespec two_windows = {
 		.tv_sec = 2, .tv_nsec = (long)(2 * WINDOW - 2 * TH_SECOND)};
 
-	(void)state;
 	wait_for_window();
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(send(7, 1514), NATRA_COUNT_MICE);
@@ -171,9 +164,8 @@ static void estimate_halves_in_the_kernel_as_well(void **state)
 	assert_int_equal(send(7, 1514), NATRA_COUNT_ADMITTED);
 }
 
-static void off_treats_every_flow_as_heavy(void **state)
+TH_TEST(off_treats_every_flow_as_heavy)
 {
-	(void)state;
 	limits.pass = NATRA_PASS_OFF;
 	set_limits();
 	for (uint16_t port = 1; port <= 20; port++)
@@ -191,11 +183,10 @@ static void use_strict(void)
 	set_limits();
 }
 
-static void strict_mice_over_their_share_get_what_is_left(void **state)
+TH_TEST(strict_mice_over_their_share_get_what_is_left)
 {
 	uint64_t mice_tat = th_now() + 3600 * TH_SECOND;
 
-	(void)state;
 	wait_for_window();
 	limits.reserve_ns = TH_SECOND;
 	use_strict();
@@ -215,11 +206,10 @@ static void strict_mice_over_their_share_get_what_is_left(void **state)
 	assert_int_equal(th_mice_tat(&run), mice_tat);
 }
 
-static void strict_mice_get_their_share_and_no_more(void **state)
+TH_TEST(strict_mice_get_their_share_and_no_more)
 {
 	uint64_t begin = th_now(), passed = 0, most;
 
-	(void)state;
 	use_strict();
 	/* The elephants have used up all of the rate already. */
 	th_set_tat(&run, th_now() + 3600 * TH_SECOND);
@@ -263,7 +253,7 @@ static enum natra_counter send_for_link(unsigned int n, unsigned int sender)
 /* It passes uncharged, whether the rate is so low that the first packet is over the
  * threshold, or so high that no flow is: 64 short packets at once, and as many in a
  * second, of all kinds together. */
-static void what_the_link_depends_on_has_one_allowance(void **state)
+TH_TEST(what_the_link_depends_on_has_one_allowance)
 {
 	static const uint32_t passes[] = {NATRA_PASS_FREE, NATRA_PASS_STRICT,
 					  NATRA_PASS_OFF};
@@ -272,6 +262,7 @@ static void what_the_link_depends_on_has_one_allowance(void **state)
 		struct natra_counters c;
 		uint64_t begin;
 
+		(void)unload(state);
 		(void)load(state);
 		limits.pass = passes[i / 2];
 		limits.enter_units = i % 2 ? 1 : 1000000;
@@ -285,17 +276,15 @@ static void what_the_link_depends_on_has_one_allowance(void **state)
 		th_counters(&run, &c);
 		assert_in_range(c.count[NATRA_COUNT_OTHER].packets, 64,
 				66 + (th_now() - begin) / (TH_SECOND / 64));
-		unload(state);
 	}
 }
 
 /* Into a pod come the broadcasts of its neighbours: one that floods has a quarter of the
  * allowance, once, and those who send little have the rest. */
-static void who_floods_the_link_has_a_part_of_its_allowance(void **state)
+TH_TEST(who_floods_the_link_has_a_part_of_its_allowance)
 {
 	unsigned int passed = 0;
 
-	(void)state;
 	limits.pass = NATRA_PASS_OFF;
 	set_limits();
 	th_set_tat(&run, th_now() + 3600 * TH_SECOND);
@@ -310,24 +299,4 @@ static void who_floods_the_link_has_a_part_of_its_allowance(void **state)
 	}
 }
 
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, load, unload)
-	const struct CMUnitTest tests[] = {
-		CASE(free_mice_are_not_charged),
-		CASE(free_mice_pass_beside_an_elephant_in_debt),
-		CASE(flow_is_heavy_from_the_threshold_on),
-		CASE(packet_larger_than_the_threshold_is_heavy_at_once),
-		CASE(heavy_flow_stays_heavy_for_the_hold),
-		CASE(hold_begins_again_over_an_eighth),
-		CASE(estimate_halves_in_the_kernel_as_well),
-		CASE(off_treats_every_flow_as_heavy),
-		CASE(strict_mice_over_their_share_get_what_is_left),
-		CASE(strict_mice_get_their_share_and_no_more),
-		cmocka_unit_test(what_the_link_depends_on_has_one_allowance),
-		CASE(who_floods_the_link_has_a_part_of_its_allowance),
-	};
-
-	th_require_bpf();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_BPF_MAIN(load, unload)

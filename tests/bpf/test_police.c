@@ -63,12 +63,11 @@ static void send_tcp(uint8_t ecn, struct th_result *ret)
 	th_send(&run, &p, NULL, ret);
 }
 
-static void packet_within_the_rate_is_admitted_and_charged(void **state)
+TH_TEST_AFTER(packet_within_the_rate_is_admitted_and_charged, load_rx, load_tx)
 {
 	struct th_result r;
 	uint64_t tat;
 
-	(void)state;
 	send_tcp(ECT0, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
 	assert_int_equal(r.verdict, TC_ACT_UNSPEC);
@@ -78,12 +77,11 @@ static void packet_within_the_rate_is_admitted_and_charged(void **state)
 			r.after_ns + COST - TH_NS_PER_BYTE);
 }
 
-static void over_the_rate_what_is_not_ect_is_dropped(void **state)
+TH_TEST_AFTER(over_the_rate_what_is_not_ect_is_dropped, load_rx, load_tx)
 {
 	uint64_t tat = th_now() + LIMIT / 2;
 	struct th_result r;
 
-	(void)state;
 	th_set_tat(&run, tat);
 	send_tcp(NOT_ECT, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_DROPPED_RATE);
@@ -94,12 +92,11 @@ static void over_the_rate_what_is_not_ect_is_dropped(void **state)
 	assert_int_equal(th_tat(&run), tat);
 }
 
-static void over_the_rate_ect_is_marked_and_charged(void **state)
+TH_TEST_AFTER(over_the_rate_ect_is_marked_and_charged, load_rx, load_tx)
 {
 	static const uint8_t codes[] = {ECT0, ECT1, CE};
 	struct th_result r;
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(codes); i++) {
 		uint64_t tat = th_now() + LIMIT / 2;
 
@@ -129,13 +126,12 @@ static uint64_t latest_clock(void)
 }
 
 /* They are charged to the bucket alone. */
-static void first_marks_are_not_on_the_clock(void **state)
+TH_TEST(first_marks_are_not_on_the_clock)
 {
 	const uint64_t forgiven = NATRA_FAIR_FORGIVEN_NS / COST;
 	const uint64_t tat = th_now() + LIMIT / 2;
 	struct th_result r;
 
-	(void)state;
 	th_set_tat(&run, tat);
 	for (uint64_t i = 0; i < 2 * forgiven; i++) {
 		send_tcp(ECT0, &r);
@@ -147,12 +143,11 @@ static void first_marks_are_not_on_the_clock(void **state)
 	assert_int_equal(th_tat(&run), tat + 2 * forgiven * COST);
 }
 
-static void mark_changes_nothing_but_the_two_bits(void **state)
+TH_TEST(mark_changes_nothing_but_the_two_bits)
 {
 	struct th_result r;
 	struct packet p;
 
-	(void)state;
 	th_set_tat(&run, th_now() + LIMIT / 2);
 	packet_make_tcp4(&p, 1000, 0xb8 | ECT0, 1500);
 	th_send(&run, &p, NULL, &r);
@@ -163,12 +158,11 @@ static void mark_changes_nothing_but_the_two_bits(void **state)
 	assert_memory_equal(r.data, p.data, p.len);
 }
 
-static void ipv6_is_marked_too(void **state)
+TH_TEST(ipv6_is_marked_too)
 {
 	struct th_result r;
 	struct packet p;
 
-	(void)state;
 	th_set_tat(&run, th_now() + LIMIT / 2);
 	packet_make_tcp6(&p, 1000, ECT0, 1500);
 	th_send(&run, &p, NULL, &r);
@@ -177,12 +171,11 @@ static void ipv6_is_marked_too(void **state)
 	assert_memory_equal(r.data, p.data, p.len);
 }
 
-static void beyond_the_limit_of_debt_ect_is_dropped(void **state)
+TH_TEST_AFTER(beyond_the_limit_of_debt_ect_is_dropped, load_rx, load_tx)
 {
 	uint64_t tat = th_now() + 30 * TH_SECOND;
 	struct th_result r;
 
-	(void)state;
 	th_set_tat(&run, tat);
 	send_tcp(ECT0, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_DROPPED_RATE);
@@ -191,13 +184,12 @@ static void beyond_the_limit_of_debt_ect_is_dropped(void **state)
 }
 
 /* Apart from the tick of K, the drop path only reads what CPUs share. */
-static void what_is_dropped_changes_nothing(void **state)
+TH_TEST(what_is_dropped_changes_nothing)
 {
 	struct natra_state *before, *after;
 	struct th_result r;
 	size_t len;
 
-	(void)state;
 	th_set_tat(&run, th_now() + 30 * TH_SECOND);
 	send_tcp(NOT_ECT, &r);
 	before = th_read_state(&run, &len);
@@ -213,9 +205,8 @@ static void what_is_dropped_changes_nothing(void **state)
 }
 
 /* In a frame that began with IP a mark would go where the tag stands here. */
-static void frame_with_tags_keeps_its_tags(void **state)
+TH_TEST(frame_with_tags_keeps_its_tags)
 {
-	(void)state;
 	for (int tags = 1; tags <= 2; tags++) {
 		for (uint16_t vid = 0; vid < 4096; vid += 5) {
 			struct th_result r;
@@ -276,27 +267,24 @@ static void check_flood(uint8_t ecn, uint64_t overdraft)
 	assert_in_range(passed, 1, most);
 }
 
-static void flood_without_ect_stays_within_the_rate(void **state)
+TH_TEST(flood_without_ect_stays_within_the_rate)
 {
-	(void)state;
 	check_flood(NOT_ECT, 0);
 }
 
-static void flood_that_ignores_its_marks_stays_within_the_rate(void **state)
+TH_TEST(flood_that_ignores_its_marks_stays_within_the_rate)
 {
-	(void)state;
 	check_flood(ECT0, FLOOD_LIMIT);
 }
 
 /* After a drop the next packet passes, while little was forgiven: each drop costs up to 14
  * ms of the 67 that are forgiven at once. */
-static void flow_may_go_on_after_a_drop(void **state)
+TH_TEST(flow_may_go_on_after_a_drop)
 {
 	struct natra_limits limits = th_limits();
 	bool passed, last = true;
 	int drops = 0;
 
-	(void)state;
 	/* A packet takes 12 ms, so that the next one comes sooner on any machine. */
 	limits.rate = policy_rate(1000000, 1);
 	limits.ramp_mult = UINT64_MAX / limits.rate.burst_ns;
@@ -313,13 +301,12 @@ static void flow_may_go_on_after_a_drop(void **state)
 	assert_int_equal(drops, 5);
 }
 
-static void burst_is_passed_at_once(void **state)
+TH_TEST(burst_is_passed_at_once)
 {
 	struct natra_limits limits = th_limits();
 	uint64_t begin = th_now(), earned, passed = 0;
 	struct th_result r;
 
-	(void)state;
 	/* A byte takes 10 us, and the burst is 1.5 s. */
 	limits.rate = policy_rate(800000, 150000);
 	limits.ramp_mult = UINT64_MAX / limits.rate.burst_ns;
@@ -335,33 +322,4 @@ static void burst_is_passed_at_once(void **state)
 	assert_in_range(passed, 98, 107 + earned);
 }
 
-int main(void)
-{
-#define RX(name) cmocka_unit_test_setup_teardown(name, load_rx, unload)
-#define TX(name)                                                               \
-	{                                                                      \
-		"tx_" #name, name, load_tx, unload, NULL                       \
-	}
-	const struct CMUnitTest tests[] = {
-		RX(packet_within_the_rate_is_admitted_and_charged),
-		RX(over_the_rate_what_is_not_ect_is_dropped),
-		RX(over_the_rate_ect_is_marked_and_charged),
-		RX(first_marks_are_not_on_the_clock),
-		RX(mark_changes_nothing_but_the_two_bits),
-		RX(ipv6_is_marked_too),
-		RX(beyond_the_limit_of_debt_ect_is_dropped),
-		RX(what_is_dropped_changes_nothing),
-		RX(frame_with_tags_keeps_its_tags),
-		RX(flood_without_ect_stays_within_the_rate),
-		RX(flood_that_ignores_its_marks_stays_within_the_rate),
-		RX(flow_may_go_on_after_a_drop),
-		RX(burst_is_passed_at_once),
-		TX(packet_within_the_rate_is_admitted_and_charged),
-		TX(over_the_rate_what_is_not_ect_is_dropped),
-		TX(over_the_rate_ect_is_marked_and_charged),
-		TX(beyond_the_limit_of_debt_ect_is_dropped),
-	};
-
-	th_require_bpf();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_BPF_MAIN(load_rx, unload)

@@ -154,9 +154,8 @@ static void sends_too_much(uint16_t port, enum natra_counter counter)
 }
 
 /* Mice pass within their share, however far the elephants are in debt. */
-static void mice_are_charged_over_either_protocol(void **state)
+TH_TEST_AFTER(mice_are_charged_over_either_protocol, load_police, load_edt)
 {
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(kinds); i++) {
 		uint64_t tat = th_now() + FAR, from = th_coarse_now(), mice;
 		struct th_result r;
@@ -175,13 +174,12 @@ static void mice_are_charged_over_either_protocol(void **state)
 
 /* Where their share is a ceiling over the rate, a part of what they take of it is charged to
  * all packets, also when they wait for it. What they take of the rest is charged in full. */
-static void a_ceiling_is_charged_in_part(void **state)
+TH_TEST_AFTER(a_ceiling_is_charged_in_part, load_police, load_edt)
 {
 	const uint64_t cost = SMALL * TH_NS_PER_BYTE / 4;
 	uint64_t tat = th_now() + FAR, mice = th_now() + 3 * TH_SECOND / 4;
 	struct th_result r;
 
-	(void)state;
 	limits.mice_mult = limits.rate.mult / 4;
 	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
 	(void)send(make4, 110, SMALL); /* It settles what the buckets owe. */
@@ -204,21 +202,18 @@ static void a_ceiling_is_charged_in_part(void **state)
 	assert_int_equal(th_tat(&run), tat + 4 * cost);
 }
 
-static void mice_over_their_share_are_dropped_beside_elephants(void **state)
+TH_TEST_AFTER(mice_over_their_share_are_dropped_beside_elephants, load_police)
 {
-	(void)state;
 	sends_too_much(200, NATRA_COUNT_DROPPED_RATE);
 }
 
-static void mice_that_would_wait_too_long_are_dropped(void **state)
+TH_TEST(mice_that_would_wait_too_long_are_dropped)
 {
-	(void)state;
 	sends_too_much(200, NATRA_COUNT_DROPPED_HORIZON);
 }
 
-static void mice_over_their_share_wait_for_it(void **state)
+TH_TEST(mice_over_their_share_wait_for_it)
 {
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(kinds); i++) {
 		uint64_t tat = th_now() + FAR;
 		uint64_t mice = th_now() + 3 * TH_SECOND / 4;
@@ -239,12 +234,11 @@ static void mice_over_their_share_wait_for_it(void **state)
 	}
 }
 
-static void mice_over_their_share_wait_for_what_elephants_leave(void **state)
+TH_TEST(mice_over_their_share_wait_for_what_elephants_leave)
 {
 	uint64_t tat = th_now() + TH_SECOND / 2, mice = tat + TH_SECOND / 2;
 	struct th_result r;
 
-	(void)state;
 	th_set_tat(&run, tat);
 	th_set_mice_tat(&run, mice);
 	r = send(make4, 900, SMALL);
@@ -253,12 +247,11 @@ static void mice_over_their_share_wait_for_what_elephants_leave(void **state)
 	assert_int_equal(th_mice_tat(&run), mice);
 }
 
-static void mice_that_wait_for_long_are_marked(void **state)
+TH_TEST(mice_that_wait_for_long_are_marked)
 {
 	uint64_t mice = th_now() + 3 * TH_SECOND / 4;
 	struct th_result r;
 
-	(void)state;
 	limits.max_delay_ns = TH_SECOND;
 	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
 	th_set_tat(&run, th_now() + FAR);
@@ -278,12 +271,11 @@ static void mice_that_wait_for_long_are_marked(void **state)
  * Mice of local senders may wait for the limit of the others and for the bound of the
  * overdraft, which is .8 s for this unit.
  */
-static void mice_of_local_senders_may_wait_for_longer(void **state)
+TH_TEST(mice_of_local_senders_may_wait_for_longer)
 {
 	uint64_t mice = th_now() + 950 * TH_MS;
 	struct th_result r;
 
-	(void)state;
 	limits.fair_shift = 28;
 	limits.unfelt_delay_ns = TH_SECOND / 4;
 	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
@@ -303,13 +295,12 @@ static void mice_of_local_senders_may_wait_for_longer(void **state)
 
 /* Acknowledgements and SYNs do not wait behind data that is held for long, and what
  * they take is charged to all mice. */
-static void tiny_mice_have_room_of_their_own(void **state)
+TH_TEST_AFTER(tiny_mice_have_room_of_their_own, load_police, load_edt)
 {
 	uint64_t mice = th_now() + TH_SECOND, tat = mice + FAR;
 	uint64_t cost = 100 * 2 * TH_NS_PER_BYTE;
 	struct th_result r;
 
-	(void)state;
 	th_set_tat(&run, tat);
 	th_set_mice_tat(&run, mice);
 	th_set_tiny_tat(&run, th_now() + limits.reserve_ns / 2);
@@ -322,12 +313,11 @@ static void tiny_mice_have_room_of_their_own(void **state)
 	assert_int_not_equal(r.counter, NATRA_COUNT_MICE);
 }
 
-static void mice_over_their_share_are_charged_in_full(void **state)
+TH_TEST_AFTER(mice_over_their_share_are_charged_in_full, load_police, load_edt)
 {
 	uint64_t from = th_coarse_now();
 	struct th_result r;
 
-	(void)state;
 	th_set_mice_tat(&run, th_now() + FAR);
 	/* The bucket is full: its credit is the burst of 1 s, and no more. */
 	th_set_tat(&run, 0);
@@ -339,11 +329,10 @@ static void mice_over_their_share_are_charged_in_full(void **state)
 
 /* At 100 Gbit/s 60 bytes take 4.8 ns. Each packet's charge is rounded up or
  * down by chance, so that the sum is right. */
-static void parts_of_a_nanosecond_are_charged_on_the_average(void **state)
+TH_TEST_AFTER(parts_of_a_nanosecond_are_charged_on_the_average, load_police)
 {
 	uint64_t tat = th_now() - TH_SECOND;
 
-	(void)state;
 	limits.pass = NATRA_PASS_OFF;
 	/* The burst of 60 s is never all saved up while the packets are sent,
 	 * however slow the CPU is. */
@@ -363,11 +352,10 @@ static void parts_of_a_nanosecond_are_charged_on_the_average(void **state)
 
 /* 128 bytes hold an acknowledgement with all of its options, over IPv6 as well,
  * and hardly more than that. */
-static void tiny_is_up_to_128_bytes(void **state)
+TH_TEST_AFTER(tiny_is_up_to_128_bytes, load_police, load_edt)
 {
 	struct th_result r;
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(kinds); i++) {
 		th_set_tat(&run, th_now() + FAR);
 		th_set_mice_tat(&run, th_now() + FAR);
@@ -379,12 +367,11 @@ static void tiny_is_up_to_128_bytes(void **state)
 	}
 }
 
-static void elephants_are_paced_beside_them(void **state)
+TH_TEST(elephants_are_paced_beside_them)
 {
 	uint64_t tat = th_now() + TH_SECOND;
 	struct th_result r;
 
-	(void)state;
 	th_set_mice_tat(&run, 12345);
 	th_set_tat(&run, tat);
 	r = send(make4, 7, LARGE);
@@ -406,11 +393,10 @@ static void elephants_are_paced_beside_them(void **state)
 }
 
 /* Ingress pacing marks packets that would wait for long, but not mice. */
-static void mice_are_not_marked(void **state)
+TH_TEST(mice_are_not_marked)
 {
 	struct th_result r;
 
-	(void)state;
 	limits.target_ns = TH_SECOND / 2;
 	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
 	for (size_t i = 0; i < TH_LEN(kinds); i++) {
@@ -424,12 +410,11 @@ static void mice_are_not_marked(void **state)
 	assert_int_equal(r.data[15] & CE, CE);
 }
 
-static void free_mice_do_not_wait_for_elephants(void **state)
+TH_TEST_AFTER(free_mice_do_not_wait_for_elephants, load_edt_free)
 {
 	uint64_t tat = th_now() + TH_SECOND;
 	struct th_result r;
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(kinds); i++) {
 		th_set_tat(&run, tat);
 		r = send(kinds[i], (uint16_t)(700 + i), SMALL);
@@ -441,38 +426,4 @@ static void free_mice_do_not_wait_for_elephants(void **state)
 	assert_int_equal(r.tstamp, tat);
 }
 
-int main(void)
-{
-#define CASE(prefix, name, load)                                               \
-	{                                                                      \
-		prefix #name, name, load, unload, NULL                         \
-	}
-#define POLICE(name) CASE("police_", name, load_police)
-#define EDT(name)    CASE("edt_", name, load_edt)
-	const struct CMUnitTest tests[] = {
-		POLICE(mice_are_charged_over_either_protocol),
-		POLICE(a_ceiling_is_charged_in_part),
-		EDT(a_ceiling_is_charged_in_part),
-		POLICE(mice_over_their_share_are_dropped_beside_elephants),
-		POLICE(mice_over_their_share_are_charged_in_full),
-		POLICE(tiny_is_up_to_128_bytes),
-		POLICE(tiny_mice_have_room_of_their_own),
-		POLICE(parts_of_a_nanosecond_are_charged_on_the_average),
-		EDT(mice_are_charged_over_either_protocol),
-		EDT(mice_that_would_wait_too_long_are_dropped),
-		EDT(mice_over_their_share_wait_for_it),
-		EDT(mice_over_their_share_wait_for_what_elephants_leave),
-		EDT(mice_that_wait_for_long_are_marked),
-		EDT(mice_of_local_senders_may_wait_for_longer),
-		EDT(tiny_mice_have_room_of_their_own),
-		EDT(mice_over_their_share_are_charged_in_full),
-		EDT(tiny_is_up_to_128_bytes),
-		EDT(elephants_are_paced_beside_them),
-		EDT(mice_are_not_marked),
-		CASE("edt_", free_mice_do_not_wait_for_elephants,
-		     load_edt_free),
-	};
-
-	th_require_bpf();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_BPF_MAIN(load_edt, unload)

@@ -5,11 +5,10 @@
 
 #include "backoff.h"
 
-static void test_bounds(void **state)
+TH_TEST(test_bounds)
 {
 	static const uint32_t numbers[] = {0, 1, 12345, UINT32_MAX};
 
-	(void)state;
 	for (size_t i = 0; i < 4; i++) {
 		struct backoff backoff = {0};
 		uint64_t bound = BACKOFF_MIN_MS;
@@ -28,12 +27,11 @@ static void test_bounds(void **state)
 }
 
 /* Nodes with other numbers come at other times. */
-static void test_jitter(void **state)
+TH_TEST(test_jitter)
 {
 	bool seen[BACKOFF_MIN_MS + 1] = {false};
 	size_t count = 0;
 
-	(void)state;
 	for (uint32_t random = 0; random < 1000; random++) {
 		struct backoff backoff = {0};
 		uint64_t wait_ms = backoff_next_ms(&backoff, random);
@@ -44,12 +42,4 @@ static void test_jitter(void **state)
 	assert_int_equal(count, BACKOFF_MIN_MS / 2 + 1);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bounds),
-		cmocka_unit_test(test_jitter),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

@@ -27,7 +27,7 @@ static int64_t ms_to_next(const struct hookwatch *h)
 }
 
 /* What a job was to look at is not forgotten if it fails, and is not tried all the time. */
-static void test_failed_job(void **state)
+TH_TEST(test_failed_job)
 {
 	struct log log = LOG_INIT;
 	const struct jobs jobs = {.log = &log};
@@ -36,7 +36,6 @@ static void test_failed_job(void **state)
 	struct workers workers = {.loop = &loop};
 	struct hookwatch h = {.jobs = &jobs, .health = &health};
 
-	(void)state;
 	log.fn = log_nothing;
 	assert_int_equal(loop_open(&loop), 0);
 	assert_int_equal(hookwatch_open(&h, &workers), 0);
@@ -58,11 +57,4 @@ static void test_failed_job(void **state)
 	loop_close(&loop);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_failed_job),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

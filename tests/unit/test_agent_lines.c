@@ -27,11 +27,10 @@ static int take(void *arg, char *line)
 	return got->stop && strcmp(line, got->stop) == 0 ? 7 : 0;
 }
 
-static void test_any_parts(void **state)
+TH_TEST(test_any_parts)
 {
 	static const char text[] = "one\ntwo\n\n\nthree\nno end";
 
-	(void)state;
 	for (size_t part = 1; part < sizeof(text); part++) {
 		struct lines lines = {0};
 		struct got got = {0};
@@ -50,12 +49,11 @@ static void test_any_parts(void **state)
 	}
 }
 
-static void test_end_of_walk(void **state)
+TH_TEST(test_end_of_walk)
 {
 	struct lines lines = {0};
 	struct got got = {.stop = "two"};
 
-	(void)state;
 	assert_int_equal(lines_add(&lines, "one\ntwo\nthree\n", 14, take, &got),
 			 7);
 	assert_string_equal(got.text, "one|two|");
@@ -64,12 +62,11 @@ static void test_end_of_walk(void **state)
 
 /* Of a line that is too long there is the beginning, whatever parts it comes in, and the next
  * one is whole. */
-static void test_too_long(void **state)
+TH_TEST(test_too_long)
 {
 	static const size_t parts[] = {1000, 65536, LINES_MAX, LINES_MAX + 1};
 	char *x = malloc(LINES_MAX + 1);
 
-	(void)state;
 	assert_non_null(x);
 	memset(x, 'x', LINES_MAX + 1);
 	for (size_t i = 0; i < 4; i++) {
@@ -91,13 +88,12 @@ static void test_too_long(void **state)
 	free(x);
 }
 
-static void test_longest(void **state)
+TH_TEST(test_longest)
 {
 	struct lines lines = {0};
 	struct got got = {0};
 	char *x = malloc(LINES_MAX);
 
-	(void)state;
 	assert_non_null(x);
 	memset(x, 'x', LINES_MAX);
 	assert_int_equal(lines_add(&lines, x, LINES_MAX, take, &got), 0);
@@ -108,14 +104,4 @@ static void test_longest(void **state)
 	free(x);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_any_parts),
-		cmocka_unit_test(test_end_of_walk),
-		cmocka_unit_test(test_too_long),
-		cmocka_unit_test(test_longest),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

@@ -42,9 +42,8 @@ static const struct {
 	 PODEVENT_GARBAGE},
 };
 
-static void test_types(void **state)
+TH_TEST(test_types)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
 		struct podevent event;
 
@@ -55,11 +54,10 @@ static void test_types(void **state)
 	}
 }
 
-static void test_texts(void **state)
+TH_TEST(test_texts)
 {
 	struct podevent event;
 
-	(void)state;
 	podevent_read(&event, lines[0].line);
 	assert_string_equal(event.name, "web");
 	assert_string_equal(event.namespace, "shop");
@@ -71,7 +69,7 @@ static void test_texts(void **state)
 }
 
 /* Each of the three is a name, however short it is. */
-static void test_names(void **state)
+TH_TEST(test_names)
 {
 	static const struct {
 		const char *namespace, *name, *uid;
@@ -83,7 +81,6 @@ static void test_names(void **state)
 		{"a", "b", "", false},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct podevent event = {.namespace = rows[i].namespace,
 					       .name = rows[i].name,
@@ -94,7 +91,7 @@ static void test_names(void **state)
 }
 
 /* An event without its end names its pod if it goes so far. */
-static void test_torn(void **state)
+TH_TEST(test_torn)
 {
 	static const char *const torn[] = {
 		"{\"type\":\"ADDED\",\"object\":{" META(""),
@@ -103,7 +100,6 @@ static void test_torn(void **state)
 		"{\"object\":{\"kind\":{\"a\":[1]}," META(",,"),
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(torn) / sizeof(torn[0]); i++) {
 		struct podevent event;
 
@@ -136,7 +132,7 @@ static char *relevant(const char *annotations)
 	return text;
 }
 
-static void test_relevant(void **state)
+TH_TEST(test_relevant)
 {
 	static const char *const cases[][2] = {
 		{"{\"a\":\"b\",\"kubernetes.io/ingress-bandwidth\":\"1M\","
@@ -153,7 +149,6 @@ static void test_relevant(void **state)
 		{"\"natra.io/fast-pass\"", "{}"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char *text = relevant(cases[i][0]);
 
@@ -191,11 +186,10 @@ static size_t len_of_kept(const char *name, const char *part, size_t count)
 }
 
 /* A value that is too long to be valid costs next to nothing, whatever JSON makes of it. */
-static void test_kept(void **state)
+TH_TEST(test_kept)
 {
 	static const char classes[] = "natra.io/classes";
 
-	(void)state;
 	assert_in_range(len_of_kept(classes, "a", 98304), 98304, 98400);
 	assert_in_range(len_of_kept(classes, "\\\"", 49152), 98304, 98400);
 	assert_in_range(len_of_kept(classes, "a", 98305), 64, 200);
@@ -208,13 +202,4 @@ static void test_kept(void **state)
 		200);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_types),    cmocka_unit_test(test_texts),
-		cmocka_unit_test(test_names),    cmocka_unit_test(test_torn),
-		cmocka_unit_test(test_relevant), cmocka_unit_test(test_kept),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

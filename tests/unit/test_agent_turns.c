@@ -52,12 +52,11 @@ static int look(void *arg)
 }
 
 /* The job's time is for all its walks together; what is left of them is late, and the job ends. */
-static void test_time_is_over(void **state)
+TH_TEST(test_time_is_over)
 {
 	struct walk *walk = new_walk(60000);
 	size_t late = 0;
 
-	(void)state;
 	assert_int_equal(turns_run(&walk->turns, look, walk, &late), 7);
 	assert_int_equal(walk->begun, 3);
 	assert_int_equal(late, 0);
@@ -83,14 +82,13 @@ static int hang(void *arg)
 }
 
 /* A walk that outlives its job would set limits beside the next one. */
-static void test_job_is_killed(void **state)
+TH_TEST(test_job_is_killed)
 {
 	struct walk *walk = new_walk(60000);
 	size_t late = 0;
 	pid_t job;
 	int status;
 
-	(void)state;
 	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
 	job = fork();
 	if (job == 0)
@@ -109,12 +107,4 @@ static void test_job_is_killed(void **state)
 	free_walk(walk);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_time_is_over),
-		cmocka_unit_test(test_job_is_killed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

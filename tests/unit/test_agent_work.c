@@ -28,12 +28,11 @@ static void done(void *arg, enum work_end end)
 }
 
 /* What sets limits runs one after another, and nobody is overtaken. */
-static void test_order(void **state)
+TH_TEST(test_order)
 {
 	struct loop loop = LOOP_INIT;
 	struct workers workers = {.loop = &loop};
 
-	(void)state;
 	assert_int_equal(loop_open(&loop), 0);
 	for (size_t i = 0; i < KINDS; i++) {
 		works[i] = (struct work){
@@ -109,7 +108,7 @@ static void until(struct workers *workers, const char *wanted)
 }
 
 /* Nobody waits for one that does not end when it is killed, and it is told, also when it has. */
-static void test_stuck(void **state)
+TH_TEST(test_stuck)
 {
 	struct loop loop = LOOP_INIT;
 	struct workers workers = {.loop = &loop, .stuck = note_stuck};
@@ -117,7 +116,6 @@ static void test_stuck(void **state)
 		.report_size = 1, .time_max_ms = 100000, .sets_limits = true};
 	struct work *first = &works[0], *second = &works[1];
 
-	(void)state;
 	memset(order, 0, sizeof(order));
 	assert_int_equal(loop_open(&loop), 0);
 	*first = *second = base;
@@ -158,14 +156,13 @@ static void test_stuck(void **state)
 }
 
 /* A job hangs as long as something that it has started does. */
-static void test_child_is_stuck(void **state)
+TH_TEST(test_child_is_stuck)
 {
 	struct loop loop = LOOP_INIT;
 	struct workers workers = {.loop = &loop, .stuck = note_stuck};
 	struct work *work = &works[0];
 	volatile pid_t *child;
 
-	(void)state;
 	memset(order, 0, sizeof(order));
 	assert_int_equal(loop_open(&loop), 0);
 	*work = (struct work){
@@ -197,13 +194,4 @@ static void test_child_is_stuck(void **state)
 	loop_close(&loop);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_stuck),
-		cmocka_unit_test(test_child_is_stuck),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

@@ -146,9 +146,8 @@ static const struct {
 	{{{"natra.io/no-such", "off"}}, FIELD(ingress_burst_bits), 1},
 };
 
-static void allowed_annotations_change_the_policy(void **state)
+TH_TEST(allowed_annotations_change_the_policy)
 {
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(good); i++) {
 		const struct natra_annotations asked =
 			all_of(good[i].list, TH_LEN(good[i].list));
@@ -167,7 +166,7 @@ static void allowed_annotations_change_the_policy(void **state)
 }
 
 /* An entry of the list may have any name of a setting, and natra's without its prefix. */
-static void what_is_not_allowed_is_ignored_and_logged(void **state)
+TH_TEST(what_is_not_allowed_is_ignored_and_logged)
 {
 	static const struct natra_annotation list[] = {
 		{"natra.io/fast-pass", "nonsense"},
@@ -183,7 +182,6 @@ static void what_is_not_allowed_is_ignored_and_logged(void **state)
 	struct natra_annotations asked = all_of(list, TH_LEN(list));
 	struct natra_policy policy = both;
 
-	(void)state;
 	asked.allow_all = false;
 	asked.allowed = allowed;
 	asked.allowed_len = TH_LEN(allowed);
@@ -201,7 +199,7 @@ static void what_is_not_allowed_is_ignored_and_logged(void **state)
 	assert_int_equal(worst, NATRA_LOG_WARN);
 }
 
-static void each_name_is_known(void **state)
+TH_TEST(each_name_is_known)
 {
 	static const char *const unknown[] = {"edt", "natra.io/", "",
 					      "ingress-bandwidth"};
@@ -213,7 +211,6 @@ static void each_name_is_known(void **state)
 	struct natra_policy policy = both;
 	char text[128];
 
-	(void)state;
 	asked.allowed_len = TH_LEN(known);
 	asked.allowed = known;
 	assert_int_equal(annotate(&policy, &asked), 0);
@@ -276,9 +273,8 @@ static const struct {
 };
 
 /* Otherwise it is left out, and the policy is as if it were not there. */
-static void a_bad_value_fails_and_is_named(void **state)
+TH_TEST(a_bad_value_fails_and_is_named)
 {
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(bad); i++) {
 		struct natra_annotations asked = all_of(&bad[i].one, 1);
 		struct natra_policy policy = both;
@@ -298,14 +294,13 @@ static void a_bad_value_fails_and_is_named(void **state)
 	}
 }
 
-static void a_long_value_is_cut(void **state)
+TH_TEST(a_long_value_is_cut)
 {
 	char value[100];
 	const struct natra_annotation one = {"natra.io/sli", value};
 	const struct natra_annotations asked = all_of(&one, 1);
 	struct natra_policy policy = both;
 
-	(void)state;
 	memset(value, 'x', sizeof(value) - 1);
 	value[sizeof(value) - 1] = '\0';
 	value[3] = '\n';
@@ -318,7 +313,7 @@ static void a_long_value_is_cut(void **state)
 }
 
 /* What a caller's policy has for a direction that has no rate in the end is left out. */
-static void limits_need_a_rate_which_a_pod_may_ask_for(void **state)
+TH_TEST(limits_need_a_rate_which_a_pod_may_ask_for)
 {
 	static const struct natra_annotation list[] = {
 		{"natra.io/egress-burst", "8M"},
@@ -328,7 +323,6 @@ static void limits_need_a_rate_which_a_pod_may_ask_for(void **state)
 	struct natra_annotations asked = all_of(list, TH_LEN(list));
 	struct natra_policy policy = NATRA_INIT(policy);
 
-	(void)state;
 	policy.ingress_packet_rate_per_sec = 7;
 	policy.egress_connection_rate_per_sec = 8;
 	policy.group_weight = NATRA_WEIGHT_MAX + 1;
@@ -352,7 +346,7 @@ static void limits_need_a_rate_which_a_pod_may_ask_for(void **state)
 }
 
 /* Calico's bursts need no entry in the list of what is allowed, and may have one. */
-static void bursts_of_calico_are_ignored_once(void **state)
+TH_TEST(bursts_of_calico_are_ignored_once)
 {
 	static const struct natra_annotation list[] = {
 		{CALICO "ingressPacketBurst", "5"},
@@ -361,7 +355,6 @@ static void bursts_of_calico_are_ignored_once(void **state)
 	struct natra_annotations asked = all_of(list, 2);
 	struct natra_policy policy = both;
 
-	(void)state;
 	asked.allow_all = false;
 	asked.allowed = allowed;
 	asked.allowed_len = 1;
@@ -373,14 +366,13 @@ static void bursts_of_calico_are_ignored_once(void **state)
 		"ingressPacketBurst: the burst is that of 0.1 s: ignored\n");
 }
 
-static void a_part_in_a_group_needs_one(void **state)
+TH_TEST(a_part_in_a_group_needs_one)
 {
 	static const struct natra_annotation one = {"natra.io/group-weight",
 						    "2"};
 	const struct natra_annotations asked = all_of(&one, 1);
 	struct natra_policy policy = both;
 
-	(void)state;
 	assert_int_equal(annotate(&policy, &asked), 0);
 	assert_int_equal(policy.group_weight, 0);
 	assert_string_equal(
@@ -391,7 +383,7 @@ static void a_part_in_a_group_needs_one(void **state)
 	assert_int_equal(policy.group_weight, 2);
 }
 
-static void a_pod_asks_for_classes(void **state)
+TH_TEST(a_pod_asks_for_classes)
 {
 	static const struct natra_annotation one = {
 		"natra.io/classes",
@@ -400,7 +392,6 @@ static void a_pod_asks_for_classes(void **state)
 	const struct natra_class own = {.sz = sizeof(own), .name = "own"};
 	struct natra_policy policy = both;
 
-	(void)state;
 	policy.classes = &own;
 	policy.classes_len = 1;
 	assert_int_equal(annotate(&policy, &asked), 0);
@@ -420,14 +411,13 @@ static void a_pod_asks_for_classes(void **state)
 }
 
 /* The policy has one of them, and the pod asks for the other one. */
-static void classes_stand_beside_others(void **state)
+TH_TEST(classes_stand_beside_others)
 {
 	static const struct natra_annotation one = {"natra.io/classes",
 						    "a=10.0.0.0/8"};
 	static const char *const subnets[] = {"10.1.0.0/16", "10.0.0.0/8"};
 	const struct natra_annotations asked = all_of(&one, 1);
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct natra_policy policy = both;
 
@@ -443,14 +433,13 @@ static void classes_stand_beside_others(void **state)
 	}
 }
 
-static void input_is_checked(void **state)
+TH_TEST(input_is_checked)
 {
 	const struct natra_annotations none = all_of(NULL, 1);
 	struct natra_annotations asked = all_of(NULL, 0);
 	struct natra_policy policy = both;
 	struct natra_class *classes;
 
-	(void)state;
 	assert_int_equal(annotate(&policy, &none), -EINVAL);
 	assert_int_equal(annotate(&policy, NULL), -EINVAL);
 	assert_int_equal(annotate(NULL, &asked), -EINVAL);
@@ -462,21 +451,4 @@ static void input_is_checked(void **state)
 	assert_memory_equal(&policy, &both, sizeof(both));
 }
 
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(allowed_annotations_change_the_policy),
-		cmocka_unit_test(what_is_not_allowed_is_ignored_and_logged),
-		cmocka_unit_test(each_name_is_known),
-		cmocka_unit_test(a_bad_value_fails_and_is_named),
-		cmocka_unit_test(a_long_value_is_cut),
-		cmocka_unit_test(limits_need_a_rate_which_a_pod_may_ask_for),
-		cmocka_unit_test(bursts_of_calico_are_ignored_once),
-		cmocka_unit_test(a_part_in_a_group_needs_one),
-		cmocka_unit_test(a_pod_asks_for_classes),
-		cmocka_unit_test(classes_stand_beside_others),
-		cmocka_unit_test(input_is_checked),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+TH_MAIN(setup, teardown)

@@ -22,7 +22,7 @@ static const uint32_t sizes[] = {
 	60, 66, 67, 590, 1514, 1518, 9014, 65549, 262144, 524288,
 };
 
-static void burst_is_admitted_at_once_and_one_packet_more(void **state)
+TH_TEST(burst_is_admitted_at_once_and_one_packet_more)
 {
 	/* A byte costs 1000 ns, and the burst has room for ten packets. */
 	const struct natra_rate rate = policy_rate(8000000, 10000);
@@ -30,7 +30,6 @@ static void burst_is_admitted_at_once_and_one_packet_more(void **state)
 	__u64 tat = 0;
 	int admitted = 0;
 
-	(void)state;
 	assert_int_equal(rate.burst_ns, 10000000);
 	assert_int_equal(cost, 1000000);
 	while (natra_bucket_take(&tat, START, rate.burst_ns, cost, 0) !=
@@ -40,19 +39,17 @@ static void burst_is_admitted_at_once_and_one_packet_more(void **state)
 	assert_int_equal(tat, START + cost);
 }
 
-static void bucket_fills_no_further_than_its_burst(void **state)
+TH_TEST(bucket_fills_no_further_than_its_burst)
 {
 	__u64 tat = START, later = START + 3600 * SECOND;
 	__u64 depart = natra_bucket_take(&tat, later, SECOND, 1000, 0);
 
-	(void)state;
 	assert_int_equal(depart, later - SECOND);
 	assert_int_equal(tat, later - SECOND + 1000);
 }
 
-static void one_packet_of_debt_is_allowed_whatever_its_size(void **state)
+TH_TEST(one_packet_of_debt_is_allowed_whatever_its_size)
 {
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(sizes); i++) {
 		const struct natra_rate rate = policy_rate(10000000, 1);
 		__u64 cost = natra_cost_ns(&rate, sizes[i], 0);
@@ -77,12 +74,11 @@ static void one_packet_of_debt_is_allowed_whatever_its_size(void **state)
 	}
 }
 
-static void refusal_leaves_the_bucket_as_it_was(void **state)
+TH_TEST(refusal_leaves_the_bucket_as_it_was)
 {
 	const __u64 limit = 2 * SECOND;
 	__u64 tat = START + limit + 1;
 
-	(void)state;
 	for (int i = 0; i < 1000; i++)
 		assert_int_equal(
 			natra_bucket_take(&tat, START, 0, 12345, limit),
@@ -94,11 +90,10 @@ static void refusal_leaves_the_bucket_as_it_was(void **state)
 	assert_int_equal(tat, START + 1 + limit + 12345);
 }
 
-static void nothing_is_refused_without_a_limit(void **state)
+TH_TEST(nothing_is_refused_without_a_limit)
 {
 	__u64 tat = START + 3600 * SECOND;
 
-	(void)state;
 	assert_int_equal(natra_bucket_take(&tat, START, 0, 5, NATRA_NO_LIMIT),
 			 START + 3600 * SECOND);
 }
@@ -122,11 +117,10 @@ static double long_run_rate(uint64_t bits_per_sec, uint32_t bytes)
 	return 8e9 * bytes * (double)packets / (double)(now - START);
 }
 
-static void long_run_rate_is_exact_to_a_tenth_of_a_percent(void **state)
+TH_TEST(long_run_rate_is_exact_to_a_tenth_of_a_percent)
 {
 	int wrong = 0;
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(rates); i++) {
 		for (size_t j = 0; j < TH_LEN(sizes); j++) {
 			double rate = long_run_rate(rates[i], sizes[j]);
@@ -158,13 +152,12 @@ static int wrong_cost(uint64_t bits_per_sec, uint32_t bytes)
 }
 
 /* The lowest rate is 1 bit/s, which is also the lowest share of a rate. */
-static void no_packet_at_any_rate_overflows(void **state)
+TH_TEST(no_packet_at_any_rate_overflows)
 {
 	static const uint32_t large[] = {(1U << 21) - 1, (1U << 24) - 1,
 					 1U << 24, NATRA_BYTES_MAX};
 	int wrong = 0;
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(large); i++) {
 		for (uint64_t rate = 1; rate <= 1000000000000000; rate *= 10) {
 			/* Some of these rates are just over or under a power of
@@ -178,7 +171,7 @@ static void no_packet_at_any_rate_overflows(void **state)
 	assert_int_equal(wrong, 0);
 }
 
-static void clock_near_its_end_does_not_wrap(void **state)
+TH_TEST(clock_near_its_end_does_not_wrap)
 {
 	static const uint64_t nows[] = {
 		1ULL << 62,
@@ -187,7 +180,6 @@ static void clock_near_its_end_does_not_wrap(void **state)
 		UINT64_MAX - 3600 * SECOND,
 	};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(nows); i++) {
 		__u64 now = nows[i], tat = 0;
 		__u64 first, second;
@@ -204,11 +196,10 @@ static void clock_near_its_end_does_not_wrap(void **state)
 	}
 }
 
-static void burst_longer_than_the_uptime_is_no_future(void **state)
+TH_TEST(burst_longer_than_the_uptime_is_no_future)
 {
 	__u64 tat = 0;
 
-	(void)state;
 	assert_int_equal(natra_bucket_take(&tat, SECOND, 5 * SECOND, 7, 0), 0);
 	assert_int_equal(tat, 7);
 	assert_int_equal(natra_bucket_take(&tat, 0, INT64_MAX, 7, 7), 7);
@@ -255,22 +246,20 @@ static uint64_t run_contenders(__u64 *tat, __u64 limit)
 	return admitted;
 }
 
-static void no_charge_is_lost_between_cpus(void **state)
+TH_TEST(no_charge_is_lost_between_cpus)
 {
 	__u64 tat = START;
 
-	(void)state;
 	assert_int_equal(run_contenders(&tat, NATRA_NO_LIMIT), THREADS * TAKES);
 	assert_int_equal(tat, START + (__u64)THREADS * TAKES * COST);
 }
 
-static void cpus_together_get_no_more_than_the_limit(void **state)
+TH_TEST(cpus_together_get_no_more_than_the_limit)
 {
 	const __u64 limit = 50000 * COST;
 	__u64 tat = START;
 	uint64_t admitted = run_contenders(&tat, limit);
 
-	(void)state;
 	/* Each thread may have seen the bucket before the last packet of the
 	 * others, or have added its packet without a check after eight lost
 	 * races. */
@@ -278,23 +267,4 @@ static void cpus_together_get_no_more_than_the_limit(void **state)
 	assert_int_equal(tat, START + admitted * COST);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(burst_is_admitted_at_once_and_one_packet_more),
-		cmocka_unit_test(bucket_fills_no_further_than_its_burst),
-		cmocka_unit_test(
-			one_packet_of_debt_is_allowed_whatever_its_size),
-		cmocka_unit_test(refusal_leaves_the_bucket_as_it_was),
-		cmocka_unit_test(nothing_is_refused_without_a_limit),
-		cmocka_unit_test(
-			long_run_rate_is_exact_to_a_tenth_of_a_percent),
-		cmocka_unit_test(no_packet_at_any_rate_overflows),
-		cmocka_unit_test(clock_near_its_end_does_not_wrap),
-		cmocka_unit_test(burst_longer_than_the_uptime_is_no_future),
-		cmocka_unit_test(no_charge_is_lost_between_cpus),
-		cmocka_unit_test(cpus_together_get_no_more_than_the_limit),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

@@ -39,11 +39,10 @@ static uint32_t last(const struct wire *wire)
 	return carried_percent(&share);
 }
 
-static void test_share(void **state)
+TH_TEST(test_share)
 {
 	struct wire wire = {.look = {.bytes = 77 * MB, .judged_after = 3}};
 
-	(void)state;
 	/* What was carried before the first look is nobody's. */
 	assert_int_equal(look_at(&wire, 0), 0);
 	pass(&wire, 10 * MB, 10 * MB);
@@ -55,11 +54,10 @@ static void test_share(void **state)
 	assert_int_equal(look_at(&wire, 3), 0);
 }
 
-static void test_window(void **state)
+TH_TEST(test_window)
 {
 	struct wire wire = {0};
 
-	(void)state;
 	(void)look_at(&wire, 0);
 	pass(&wire, 100 * MB, 100 * MB);
 	assert_int_equal(look_at(&wire, 11), 0);
@@ -74,11 +72,10 @@ static void test_window(void **state)
 	assert_int_equal(look_at(&wire, 502), 0);
 }
 
-static void test_little(void **state)
+TH_TEST(test_little)
 {
 	struct wire wire = {0};
 
-	(void)state;
 	(void)look_at(&wire, 0);
 	pass(&wire, MB, 0);
 	assert_int_equal(look_at(&wire, 20), 0);
@@ -94,11 +91,10 @@ static void test_little(void **state)
 }
 
 /* What waited behind the hook when the window began is carried in it. */
-static void test_waiting(void **state)
+TH_TEST(test_waiting)
 {
 	struct wire wire = {0};
 
-	(void)state;
 	pass(&wire, 0, 30 * MB);
 	wire.look.waiting_bytes = 30 * MB;
 	(void)look_at(&wire, 0);
@@ -110,11 +106,10 @@ static void test_waiting(void **state)
 }
 
 /* Packets that pass while a look is taken are of both windows. */
-static void test_reading(void **state)
+TH_TEST(test_reading)
 {
 	struct wire wire = {0};
 
-	(void)state;
 	wire.look.judged_after = 20 * MB;
 	(void)look_at(&wire, 0);
 	wire.look.judged_before = 20 * MB;
@@ -122,11 +117,10 @@ static void test_reading(void **state)
 	assert_int_equal(look_at(&wire, 11), 0);
 }
 
-static void test_back(void **state)
+TH_TEST(test_back)
 {
 	struct wire wire = {.look = {.bytes = 4000 * MB, .packets = 3 * MB}};
 
-	(void)state;
 	pass(&wire, 0, 100 * MB);
 	(void)look_at(&wire, 0);
 	/* The counter had 32 bits, or its driver was loaded again. */
@@ -142,11 +136,10 @@ static void test_back(void **state)
 }
 
 /* A process was killed while it wrote. */
-static void test_killed(void **state)
+TH_TEST(test_killed)
 {
 	struct wire wire = {0};
 
-	(void)state;
 	(void)look_at(&wire, 0);
 	pass(&wire, 50 * MB, 0);
 	wire.record.time_ns = 0;
@@ -155,14 +148,4 @@ static void test_killed(void **state)
 	assert_int_equal(look_at(&wire, 12), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_share),   cmocka_unit_test(test_window),
-		cmocka_unit_test(test_little),  cmocka_unit_test(test_waiting),
-		cmocka_unit_test(test_reading), cmocka_unit_test(test_back),
-		cmocka_unit_test(test_killed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

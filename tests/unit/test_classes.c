@@ -22,14 +22,13 @@ static struct natra_class *parse(const char *text,
 	return class;
 }
 
-static void text_is_read(void **state)
+TH_TEST(text_is_read)
 {
 	struct natra_class *c =
 		parse("cluster=10.0.0.0/8,ingress-rate=1G,fd00::/8,"
 		      "egress-rate=10M,dscp=46,dscp=8-9",
 		      NULL);
 
-	(void)state;
 	assert_string_equal(c->name, "cluster");
 	assert_int_equal(c->ingress_rate_bits_per_sec, 1000000000);
 	assert_int_equal(c->egress_rate_bits_per_sec, 10000000);
@@ -48,14 +47,13 @@ static void text_is_read(void **state)
 	free(c);
 }
 
-static void text_keeps_what_it_leaves_out(void **state)
+TH_TEST(text_keeps_what_it_leaves_out)
 {
 	struct natra_class *base = parse(
 		"a=10.0.0.0/8,11.0.0.0/8,ingress-rate=1M,egress-rate=2M,dscp=5",
 		NULL);
 	struct natra_class *c = parse("a=ingress-rate=3M", base);
 
-	(void)state;
 	assert_int_equal(c->ingress_rate_bits_per_sec, 3000000);
 	assert_int_equal(c->egress_rate_bits_per_sec, 2000000);
 	assert_true(c->dscps == UINT64_C(1) << 5);
@@ -76,7 +74,7 @@ static void text_keeps_what_it_leaves_out(void **state)
 	free(base);
 }
 
-static void bad_text_is_refused(void **state)
+TH_TEST(bad_text_is_refused)
 {
 	static const struct {
 		const char *text, *item;
@@ -92,7 +90,6 @@ static void bad_text_is_refused(void **state)
 		{"a=10.0.0.0/8,,ingress-rate=1M", ",ingress-rate=1M", -EINVAL},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(rows); i++) {
 		struct natra_class *c = NULL;
 		const char *item = NULL;
@@ -162,12 +159,11 @@ static const char *const *many(void)
 	return blocks;
 }
 
-static void what_a_policy_may_have(void **state)
+TH_TEST(what_a_policy_may_have)
 {
 	struct natra_class list[NATRA_CLASSES_MAX + 1] = {
 		make("a", v4, 2), make("b.1_x-Y", v6, 1), make("c", NULL, 0)};
 
-	(void)state;
 	refused(list, 3, NULL);
 	refused(list, 0, NULL);
 	refused(list, NATRA_CLASSES_MAX + 1, "classes: 9 are more than 8");
@@ -205,12 +201,11 @@ static void what_a_policy_may_have(void **state)
 	refused(list, 3, "classes: 1025 subnets are more than 1024");
 }
 
-static void lists_stand_beside_classes(void **state)
+TH_TEST(lists_stand_beside_classes)
 {
 	struct natra_class list[] = {make("a", v4, 2)};
 	struct natra_policy p = policy_of(1000000, 0);
 
-	(void)state;
 	p.classes = list;
 	p.classes_len = 1;
 	p.unshaped_subnets = v6;
@@ -234,13 +229,12 @@ static void lists_stand_beside_classes(void **state)
 
 /* What is in a class with a rate is of the group as well, and what is in one without a
  * rate is not. */
-static void classes_are_of_the_group(void **state)
+TH_TEST(classes_are_of_the_group)
 {
 	struct natra_class list[] = {make("a", v4, 2), make("b", v6, 1)};
 	struct natra_policy p = policy_of(1000000, 1000000);
 	cleanup_subnets struct subnets subnets = {0};
 
-	(void)state;
 	list[0].ingress_rate_bits_per_sec = 50000000;
 	p.classes = list;
 	p.classes_len = 2;
@@ -261,7 +255,7 @@ static void classes_are_of_the_group(void **state)
 	}
 }
 
-static void each_has_the_limits_of_its_rates(void **state)
+TH_TEST(each_has_the_limits_of_its_rates)
 {
 	struct natra_class list[] = {make("a", v4, 2), make("b", v6, 1)};
 	struct natra_policy p = policy_of(10000000, 20000000);
@@ -269,7 +263,6 @@ static void each_has_the_limits_of_its_rates(void **state)
 	struct natra_policy alone;
 	struct natra_limits l;
 
-	(void)state;
 	list[0].ingress_rate_bits_per_sec = 50000000;
 	list[0].egress_rate_bits_per_sec = 1000000;
 	p.classes = list;
@@ -314,7 +307,7 @@ static void each_has_the_limits_of_its_rates(void **state)
 }
 
 /* A pod cannot multiply the burst that it may have by the number of its classes. */
-static void classes_have_the_burst_of_a_ceiling_together(void **state)
+TH_TEST(classes_have_the_burst_of_a_ceiling_together)
 {
 	static const struct {
 		uint64_t ceiling, asked, has;
@@ -330,7 +323,6 @@ static void classes_have_the_burst_of_a_ceiling_together(void **state)
 	const struct natra_class list[] = {
 		{.name = "a", .egress_rate_bits_per_sec = 40000000}};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(rows); i++) {
 		struct natra_policy ceilings = policy_of(0, 100000000);
 		struct natra_policy p = ceilings;
@@ -346,18 +338,4 @@ static void classes_have_the_burst_of_a_ceiling_together(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(text_is_read),
-		cmocka_unit_test(text_keeps_what_it_leaves_out),
-		cmocka_unit_test(bad_text_is_refused),
-		cmocka_unit_test(what_a_policy_may_have),
-		cmocka_unit_test(lists_stand_beside_classes),
-		cmocka_unit_test(classes_are_of_the_group),
-		cmocka_unit_test(each_has_the_limits_of_its_rates),
-		cmocka_unit_test(classes_have_the_burst_of_a_ceiling_together),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

@@ -36,18 +36,16 @@ static __u64 hash_of(__u16 a, __u16 b, __u16 c, __u16 d)
 
 static const __u64 flow = 0x0123456789abcdef;
 
-static void new_flow_is_a_mouse_until_it_reaches_enter(void **state)
+TH_TEST(new_flow_is_a_mouse_until_it_reaches_enter)
 {
-	(void)state;
 	assert_false(heavy(flow, LEAVE - 1, 5));
 	assert_false(heavy(flow, LEAVE, 5));
 	assert_false(heavy(flow, ENTER - 1, 5));
 	assert_true(heavy(flow, ENTER, 5));
 }
 
-static void flow_under_leave_is_heavy_for_the_hold(void **state)
+TH_TEST(flow_under_leave_is_heavy_for_the_hold)
 {
-	(void)state;
 	for (__u32 epoch = 0; epoch < 256; epoch++) {
 		assert_true(heavy(flow, ENTER, epoch));
 		assert_true(heavy(flow, LEAVE / 2, epoch + 1));
@@ -57,18 +55,16 @@ static void flow_under_leave_is_heavy_for_the_hold(void **state)
 	}
 }
 
-static void flow_over_leave_stays_heavy_for_ever(void **state)
+TH_TEST(flow_over_leave_stays_heavy_for_ever)
 {
-	(void)state;
 	assert_true(heavy(flow, ENTER, 0));
 	for (__u32 epoch = 0; epoch < 1000; epoch += KNOWN)
 		assert_true(heavy(flow, LEAVE, epoch));
 }
 
 /* The sketch remembers only earlier packets, not the one that is judged. */
-static void flow_under_leave_is_heavy_if_the_sketch_remembers_it(void **state)
+TH_TEST(flow_under_leave_is_heavy_if_the_sketch_remembers_it)
 {
-	(void)state;
 	assert_true(heavy(flow, ENTER, 0));
 	for (__u32 epoch = 0; epoch < HOLD; epoch++) {
 		const __u32 least = LEAVE >> epoch;
@@ -85,9 +81,8 @@ static void flow_under_leave_is_heavy_if_the_sketch_remembers_it(void **state)
 
 /* A flow touches all of its cells at once, so the oldest of them says when it was last
  * seen. */
-static void younger_cells_of_others_do_not_raise_the_demand(void **state)
+TH_TEST(younger_cells_of_others_do_not_raise_the_demand)
 {
-	(void)state;
 	assert_true(heavy(hash_of(1, 2, 3, 4), ENTER, 0));
 	assert_true(heavy(hash_of(1, 2, 3, 9), ENTER, 5));
 	assert_true(heavy(hash_of(1, 2, 3, 4), LEAVE >> 5, 5));
@@ -95,18 +90,16 @@ static void younger_cells_of_others_do_not_raise_the_demand(void **state)
 	assert_false(heavy(hash_of(1, 2, 3, 4), LEAVE >> 5, 5));
 }
 
-static void flow_under_leave_does_not_prolong_the_hold(void **state)
+TH_TEST(flow_under_leave_does_not_prolong_the_hold)
 {
-	(void)state;
 	assert_true(heavy(flow, ENTER, 0));
 	for (__u32 epoch = 1; epoch <= HOLD; epoch++)
 		assert_true(heavy(flow, LEAVE - 1, epoch));
 	assert_false(heavy(flow, LEAVE - 1, HOLD + 1));
 }
 
-static void known_flow_is_a_mouse_until_it_reaches_leave(void **state)
+TH_TEST(known_flow_is_a_mouse_until_it_reaches_leave)
 {
-	(void)state;
 	for (__u32 epoch = 0; epoch < 256; epoch++) {
 		assert_true(heavy(flow, ENTER, epoch));
 		assert_false(heavy(flow, LEAVE - 1, epoch + KNOWN));
@@ -116,18 +109,16 @@ static void known_flow_is_a_mouse_until_it_reaches_leave(void **state)
 	}
 }
 
-static void forgotten_flow_is_a_mouse_until_it_reaches_enter(void **state)
+TH_TEST(forgotten_flow_is_a_mouse_until_it_reaches_enter)
 {
-	(void)state;
 	assert_true(heavy(flow, ENTER, 0));
 	assert_false(heavy(flow, LEAVE, KNOWN + 1));
 	assert_false(heavy(flow, ENTER - 1, KNOWN + 1));
 	assert_true(heavy(flow, ENTER, KNOWN + 1));
 }
 
-static void marks_look_fresh_again_after_128_windows(void **state)
+TH_TEST(marks_look_fresh_again_after_128_windows)
 {
-	(void)state;
 	assert_true(heavy(flow, ENTER, 0));
 	assert_false(heavy(flow, BETWEEN, 127));
 	assert_true(heavy(flow, LEAVE / 2, 128 + 1));
@@ -136,9 +127,8 @@ static void marks_look_fresh_again_after_128_windows(void **state)
 	assert_false(heavy(flow, BETWEEN, 128 + 2 * KNOWN + 1));
 }
 
-static void unused_cells_make_no_flow_heavy(void **state)
+TH_TEST(unused_cells_make_no_flow_heavy)
 {
-	(void)state;
 	for (__u32 epoch = 0; epoch < 256; epoch++) {
 		assert_false(heavy(flow, ENTER - 1, epoch));
 		assert_false(heavy(flow, LEAVE - 1, epoch));
@@ -147,9 +137,8 @@ static void unused_cells_make_no_flow_heavy(void **state)
 
 /* Each part of the hash counts: a flow that shares three cells is still
  * another. */
-static void flow_with_three_cells_of_another_is_a_mouse(void **state)
+TH_TEST(flow_with_three_cells_of_another_is_a_mouse)
 {
-	(void)state;
 	assert_true(heavy(hash_of(1, 2, 3, 4), ENTER, 5));
 	assert_true(heavy(hash_of(1, 2, 3, 4), BETWEEN, 5));
 	assert_false(heavy(hash_of(9, 2, 3, 4), BETWEEN, 5));
@@ -160,28 +149,25 @@ static void flow_with_three_cells_of_another_is_a_mouse(void **state)
 	assert_false(heavy(hash_of(4, 3, 2, 1), BETWEEN, 5));
 }
 
-static void old_cell_of_another_does_not_count(void **state)
+TH_TEST(old_cell_of_another_does_not_count)
 {
-	(void)state;
 	assert_true(heavy(hash_of(1, 2, 3, 3), ENTER, 5));
 	assert_true(heavy(hash_of(9, 9, 9, 4), ENTER, 5 + KNOWN + 1));
 	assert_false(heavy(hash_of(1, 2, 3, 4), BETWEEN, 5 + KNOWN + 1));
 }
 
-static void cells_are_all_used(void **state)
+TH_TEST(cells_are_all_used)
 {
-	(void)state;
 	for (__u16 i = 0; i < NATRA_HEAVY_WIDTH; i++)
 		assert_true(heavy(hash_of(i, i, i, i), ENTER, 9));
 	for (size_t i = 0; i < sizeof(table); i++)
 		assert_int_not_equal(table[i], 0);
 }
 
-static void no_number_of_flows_makes_one_forgotten(void **state)
+TH_TEST(no_number_of_flows_makes_one_forgotten)
 {
 	uint64_t rng = 1;
 
-	(void)state;
 	for (int i = 0; i < 2000; i++)
 		assert_true(heavy(th_rng(&rng), ENTER, 5));
 	rng = 1;
@@ -190,12 +176,11 @@ static void no_number_of_flows_makes_one_forgotten(void **state)
 }
 
 /* The expected share is (1 - (1 - 1/512)^64)^4 = 1.9e-4. */
-static void few_mice_are_heavy_beside_64_heavy_flows(void **state)
+TH_TEST(few_mice_are_heavy_beside_64_heavy_flows)
 {
 	uint64_t rng = 2;
 	int taken = 0;
 
-	(void)state;
 	for (int i = 0; i < 64; i++)
 		assert_true(heavy(th_rng(&rng), ENTER, 5));
 	for (int i = 0; i < 1000000; i++)
@@ -203,26 +188,4 @@ static void few_mice_are_heavy_beside_64_heavy_flows(void **state)
 	assert_in_range(taken, 50, 500);
 }
 
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup(name, clear)
-	const struct CMUnitTest tests[] = {
-		CASE(new_flow_is_a_mouse_until_it_reaches_enter),
-		CASE(flow_under_leave_is_heavy_for_the_hold),
-		CASE(flow_over_leave_stays_heavy_for_ever),
-		CASE(flow_under_leave_is_heavy_if_the_sketch_remembers_it),
-		CASE(younger_cells_of_others_do_not_raise_the_demand),
-		CASE(flow_under_leave_does_not_prolong_the_hold),
-		CASE(known_flow_is_a_mouse_until_it_reaches_leave),
-		CASE(forgotten_flow_is_a_mouse_until_it_reaches_enter),
-		CASE(marks_look_fresh_again_after_128_windows),
-		CASE(unused_cells_make_no_flow_heavy),
-		CASE(flow_with_three_cells_of_another_is_a_mouse),
-		CASE(old_cell_of_another_does_not_count),
-		CASE(cells_are_all_used),
-		CASE(no_number_of_flows_makes_one_forgotten),
-		CASE(few_mice_are_heavy_beside_64_heavy_flows),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN_EACH(clear, NULL)

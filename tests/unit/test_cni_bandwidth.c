@@ -64,7 +64,7 @@ static void expect(const char *members, enum precedence precedence,
 }
 
 /* If the operator sets no burst, the library chooses it. */
-static void runtimes_are_understood_as_they_are(void **state)
+TH_TEST(runtimes_are_understood_as_they_are)
 {
 	static const struct {
 		const char *bandwidth;
@@ -112,7 +112,6 @@ static void runtimes_are_understood_as_they_are(void **state)
 	};
 	char members[512];
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(cases); i++) {
 		(void)snprintf(members, sizeof(members), RUNTIME("%s"),
 			       cases[i].bandwidth);
@@ -125,7 +124,7 @@ static void runtimes_are_understood_as_they_are(void **state)
 	       (struct limits){0, 0, 0, 0});
 }
 
-static void bursts_from_2_31_on_are_placeholders_of_a_runtime(void **state)
+TH_TEST(bursts_from_2_31_on_are_placeholders_of_a_runtime)
 {
 	static const struct {
 		const char *burst;
@@ -150,7 +149,6 @@ static void bursts_from_2_31_on_are_placeholders_of_a_runtime(void **state)
 	};
 	char members[256];
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(cases); i++) {
 		(void)snprintf(
 			members, sizeof(members),
@@ -166,14 +164,13 @@ static void bursts_from_2_31_on_are_placeholders_of_a_runtime(void **state)
 	}
 }
 
-static void quantities_are_taken_in_both_places(void **state)
+TH_TEST(quantities_are_taken_in_both_places)
 {
 	static const char members[] =
 		"\"egressRate\":\"10M\",\"ingressRate\":\"2P\","
 		"\"ingressBurst\":\"8M\"";
 	char runtime[256];
 
-	(void)state;
 	(void)snprintf(runtime, sizeof(runtime), RUNTIME("{%s}"), members);
 	expect(members, PRECEDENCE_STATIC,
 	       (struct limits){NATRA_RATE_MAX_BITS_PER_SEC, 8000000, MBIT10,
@@ -185,7 +182,7 @@ static void quantities_are_taken_in_both_places(void **state)
 
 /* The cases combine configuration and runtime in all three orders of
  * precedence. */
-static void precedence_chooses_where_both_say_something(void **state)
+TH_TEST(precedence_chooses_where_both_say_something)
 {
 	static const struct {
 		const char *conf;
@@ -254,7 +251,6 @@ static void precedence_chooses_where_both_say_something(void **state)
 	};
 	char members[512];
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(cases); i++) {
 		(void)snprintf(members, sizeof(members), "%s," RUNTIME("{%s}"),
 			       cases[i].conf, cases[i].runtime);
@@ -263,7 +259,7 @@ static void precedence_chooses_where_both_say_something(void **state)
 	}
 }
 
-static void a_bad_value_is_named_with_its_key(void **state)
+TH_TEST(a_bad_value_is_named_with_its_key)
 {
 	static const struct {
 		const char *members;
@@ -303,7 +299,6 @@ static void a_bad_value_is_named_with_its_key(void **state)
 		 "shapedSubnets", "unshapedSubnets"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(cases); i++) {
 		struct natra_policy p = NATRA_INIT(p);
 		struct failure failure = {0};
@@ -315,12 +310,11 @@ static void a_bad_value_is_named_with_its_key(void **state)
 	}
 }
 
-static void what_is_hidden_is_not_judged(void **state)
+TH_TEST(what_is_hidden_is_not_judged)
 {
 	struct natra_policy p = NATRA_INIT(p);
 	struct failure failure = {0};
 
-	(void)state;
 	expect("\"ingressRate\":5000," RUNTIME("{\"ingressRate\":\"x\"}"),
 	       PRECEDENCE_STATIC, (struct limits){5000, 0, 0, 0});
 	assert_int_equal(read_bandwidth("\"ingressRate\":5000," RUNTIME(
@@ -358,9 +352,8 @@ static void expect_subnets(const char *members, enum precedence precedence,
 #define CONF_SUBNETS    "\"shapedSubnets\":[\"10.0.0.0/8\"]"
 #define RUNTIME_SUBNETS "\"unshapedSubnets\":[\"fd00::/8\"]"
 
-static void subnets_come_from_one_place(void **state)
+TH_TEST(subnets_come_from_one_place)
 {
-	(void)state;
 	for (int i = 0; i < PRECEDENCE_MAX; i++) {
 		enum precedence p = (enum precedence)i;
 		bool runtime = p == PRECEDENCE_RUNTIME;
@@ -393,11 +386,10 @@ static void subnets_come_from_one_place(void **state)
 		       PRECEDENCE_STATIC, NULL, "fd00::/8");
 }
 
-static void subnets_are_bounded(void **state)
+TH_TEST(subnets_are_bounded)
 {
 	static char text[64 * 1024];
 
-	(void)state;
 	for (int excess = 0; excess < 2; excess++) {
 		struct settings s = {.policy = NATRA_INIT(s.policy)};
 		struct failure failure = {0};
@@ -422,19 +414,4 @@ static void subnets_are_bounded(void **state)
 	}
 }
 
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(runtimes_are_understood_as_they_are),
-		cmocka_unit_test(
-			bursts_from_2_31_on_are_placeholders_of_a_runtime),
-		cmocka_unit_test(quantities_are_taken_in_both_places),
-		cmocka_unit_test(precedence_chooses_where_both_say_something),
-		cmocka_unit_test(a_bad_value_is_named_with_its_key),
-		cmocka_unit_test(what_is_hidden_is_not_judged),
-		cmocka_unit_test(subnets_come_from_one_place),
-		cmocka_unit_test(subnets_are_bounded),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+TH_MAIN(setup, teardown)

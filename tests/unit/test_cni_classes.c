@@ -16,13 +16,12 @@ static int read_text(const char *members, struct settings *s, struct conf *conf,
 	return classes_read(s, conf->json, n, failure);
 }
 
-static void classes_are_read(void **state)
+TH_TEST(classes_are_read)
 {
 	struct failure failure = {0};
 	struct settings s;
 	struct conf conf;
 
-	(void)state;
 	assert_int_equal(
 		read_text(
 			"\"classes\":[{\"name\":\"lan\",\"subnets\":"
@@ -49,7 +48,7 @@ static void classes_are_read(void **state)
 	conf_free(&conf);
 }
 
-static void wrong_ones_are_named(void **state)
+TH_TEST(wrong_ones_are_named)
 {
 	static const struct {
 		const char *members, *text;
@@ -80,7 +79,6 @@ static void wrong_ones_are_named(void **state)
 		 "classes[0].name: missing"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(rows); i++) {
 		struct failure failure = {0};
 		struct settings s;
@@ -95,14 +93,13 @@ static void wrong_ones_are_named(void **state)
 }
 
 /* The texts of all lists are in one place. */
-static void they_leave_the_subnets(void **state)
+TH_TEST(they_leave_the_subnets)
 {
 	struct settings s = {.policy = NATRA_INIT(s.policy)};
 	struct failure failure = {0};
 	struct conf conf = conf_of(CONF(
 		"\"classes\":[{\"name\":\"a\",\"subnets\":[\"fd00::/8\"]}]"));
 
-	(void)state;
 	s.subnets[0] = "10.0.0.0/8";
 	s.policy.unshaped_subnets = s.subnets;
 	s.policy.unshaped_subnets_len = 1;
@@ -112,13 +109,4 @@ static void they_leave_the_subnets(void **state)
 	conf_free(&conf);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(classes_are_read),
-		cmocka_unit_test(wrong_ones_are_named),
-		cmocka_unit_test(they_leave_the_subnets),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+TH_MAIN(setup, teardown)

@@ -18,7 +18,7 @@ static void refused(const char *text, size_t len, int code, const char *word)
 	conf_free(&conf);
 }
 
-static void what_is_not_json_is_refused(void **state)
+TH_TEST(what_is_not_json_is_refused)
 {
 	static const char *const texts[] = {
 		"",
@@ -48,31 +48,28 @@ static void what_is_not_json_is_refused(void **state)
 		"\xef\xbb\xbf{\"a\":1}",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(texts); i++)
 		refused(texts[i], strlen(texts[i]), CNI_DECODE, "not JSON");
 	refused("{}\0", 3, CNI_DECODE, "byte 2 of 3");
 	refused("{\"a\0\":1}", 9, CNI_DECODE, "byte 3");
 }
 
-static void what_is_not_an_object_is_refused(void **state)
+TH_TEST(what_is_not_an_object_is_refused)
 {
 	static const char *const texts[] = {"1", "\"x\"", "[]", "null", "true"};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(texts); i++)
 		refused(texts[i], strlen(texts[i]), CNI_DECODE,
 			"not an object");
 }
 
 /* The greatest depth is accepted, and one level more is refused. */
-static void depth_is_bounded(void **state)
+TH_TEST(depth_is_bounded)
 {
 	char *text = calloc(1, 4 * JSON_DEPTH_MAX + 128);
 	struct failure failure = {0};
 	struct conf conf;
 
-	(void)state;
 	assert_non_null(text);
 	for (int excess = 0; excess < 2; excess++) {
 		char *c = text + sprintf(text, "{\"cniVersion\":\"1.0.0\","
@@ -92,7 +89,7 @@ static void depth_is_bounded(void **state)
 
 /* The scanner already refuses it, since a parser would need a stack of this
  * depth. */
-static void depth_of_millions_is_refused(void **state)
+TH_TEST(depth_of_millions_is_refused)
 {
 	static const char begin[] = "{\"a\":";
 	const size_t depth = 8U << 20;
@@ -100,7 +97,6 @@ static void depth_of_millions_is_refused(void **state)
 	struct failure failure = {0};
 	struct conf conf;
 
-	(void)state;
 	assert_non_null(text);
 	memset(text, '[', depth);
 	for (size_t i = 0; begin[i]; i++)
@@ -110,7 +106,7 @@ static void depth_of_millions_is_refused(void **state)
 	free(text);
 }
 
-static void name_and_version_are_required(void **state)
+TH_TEST(name_and_version_are_required)
 {
 	static const struct {
 		const char *text;
@@ -136,19 +132,17 @@ static void name_and_version_are_required(void **state)
 		 "cniVersion"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(cases); i++)
 		refused(cases[i].text, strlen(cases[i].text), cases[i].code,
 			cases[i].word);
 }
 
-static void an_unknown_version_is_told_as_upstream_does(void **state)
+TH_TEST(an_unknown_version_is_told_as_upstream_does)
 {
 	static const char text[] = "{\"name\":\"n\"}";
 	struct failure failure = {0};
 	struct conf conf;
 
-	(void)state;
 	assert_int_equal(conf_parse(&conf, text, strlen(text), &failure),
 			 CNI_INCOMPATIBLE_VERSION);
 	assert_string_equal(failure.msg, "incompatible CNI versions");
@@ -160,12 +154,11 @@ static void an_unknown_version_is_told_as_upstream_does(void **state)
 	conf_free(&conf);
 }
 
-static void every_version_of_the_list_is_known(void **state)
+TH_TEST(every_version_of_the_list_is_known)
 {
 	static const char *const texts[] = {"0.3.0", "0.3.1", "0.4.0", "1.0.0",
 					    "1.1.0"};
 
-	(void)state;
 	assert_int_equal(TH_LEN(texts), VERSION_MAX);
 	for (size_t i = 0; i < TH_LEN(texts); i++) {
 		struct conf conf;
@@ -181,7 +174,7 @@ static void every_version_of_the_list_is_known(void **state)
 	}
 }
 
-static void keys_are_found_as_in_go(void **state)
+TH_TEST(keys_are_found_as_in_go)
 {
 	static const char text[] = CONF("\"a\":1,\"A\":2,\"b\":3,\"B\":null,"
 					"\"c\\u0044\":4,\"sub\":{\"x\":5},"
@@ -190,7 +183,6 @@ static void keys_are_found_as_in_go(void **state)
 	size_t len = 0;
 	uint64_t value = 0;
 
-	(void)state;
 	assert_int_equal(json_u64(json_get(conf.json, "a"), &value), 0);
 	assert_int_equal(value, 2);
 	assert_null(json_get(conf.json, "b"));
@@ -211,7 +203,7 @@ static void keys_are_found_as_in_go(void **state)
 	conf_free(&conf);
 }
 
-static void numbers_are_whole_and_saturate(void **state)
+TH_TEST(numbers_are_whole_and_saturate)
 {
 	static const struct {
 		const char *text;
@@ -241,7 +233,6 @@ static void numbers_are_whole_and_saturate(void **state)
 		{"{}", false, 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(cases); i++) {
 		cJSON *json = cJSON_Parse(cases[i].text);
 		uint64_t value = 0;
@@ -255,7 +246,7 @@ static void numbers_are_whole_and_saturate(void **state)
 	assert_true(json_u64(NULL, &(uint64_t){0}) < 0);
 }
 
-static void values_are_shown_in_one_short_line(void **state)
+TH_TEST(values_are_shown_in_one_short_line)
 {
 	static const struct {
 		const char *text;
@@ -281,7 +272,6 @@ static void values_are_shown_in_one_short_line(void **state)
 		 "123456789012345678901234'..."},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(cases); i++) {
 		cJSON *json = cJSON_Parse(cases[i].text);
 
@@ -290,7 +280,7 @@ static void values_are_shown_in_one_short_line(void **state)
 	}
 }
 
-static void large_numbers_are_printed_in_digits(void **state)
+TH_TEST(large_numbers_are_printed_in_digits)
 {
 	static const struct {
 		const char *text;
@@ -306,7 +296,6 @@ static void large_numbers_are_printed_in_digits(void **state)
 		{"1000000000000000", "1000000000000000"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(cases); i++) {
 		cJSON *json = cJSON_Parse(cases[i].text);
 		char *printed = json_dump(json);
@@ -317,21 +306,4 @@ static void large_numbers_are_printed_in_digits(void **state)
 	}
 }
 
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_not_json_is_refused),
-		cmocka_unit_test(what_is_not_an_object_is_refused),
-		cmocka_unit_test(depth_is_bounded),
-		cmocka_unit_test(depth_of_millions_is_refused),
-		cmocka_unit_test(name_and_version_are_required),
-		cmocka_unit_test(an_unknown_version_is_told_as_upstream_does),
-		cmocka_unit_test(every_version_of_the_list_is_known),
-		cmocka_unit_test(keys_are_found_as_in_go),
-		cmocka_unit_test(numbers_are_whole_and_saturate),
-		cmocka_unit_test(values_are_shown_in_one_short_line),
-		cmocka_unit_test(large_numbers_are_printed_in_digits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

@@ -27,7 +27,7 @@ static void set(const char *name, const char *value)
 	assert_int_equal(setenv(name, value, 1), 0);
 }
 
-static void missing_variables_are_named(void **state)
+TH_TEST(missing_variables_are_named)
 {
 	static const struct {
 		unsigned int needs;
@@ -65,7 +65,7 @@ static void missing_variables_are_named(void **state)
 	}
 }
 
-static void names_are_those_of_the_specification(void **state)
+TH_TEST(names_are_those_of_the_specification)
 {
 	static const struct {
 		const char *variable;
@@ -118,19 +118,18 @@ static void names_are_those_of_the_specification(void **state)
 	}
 }
 
-static void what_a_command_does_not_need_is_not_judged(void **state)
+TH_TEST(what_a_command_does_not_need_is_not_judged)
 {
 	struct failure failure = {0};
 	struct env env;
 
-	(void)state;
 	set("CNI_CONTAINERID", "../..");
 	set("CNI_IFNAME", "a/b");
 	env = env_read();
 	assert_int_equal(env_check(&env, 0, &failure), 0);
 }
 
-static void the_pod_is_in_the_arguments(void **state)
+TH_TEST(the_pod_is_in_the_arguments)
 {
 	static const struct {
 		const char *args;
@@ -156,7 +155,6 @@ static void the_pod_is_in_the_arguments(void **state)
 		{"K8S_POD_NAMESPACE", ""},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(cases); i++) {
 		char pod[64];
 
@@ -165,11 +163,10 @@ static void the_pod_is_in_the_arguments(void **state)
 	}
 }
 
-static void a_pod_of_any_length_fits(void **state)
+TH_TEST(a_pod_of_any_length_fits)
 {
 	char args[1024], pod[NATRA_NAME_MAX + 1];
 
-	(void)state;
 	/* These are the longest names that Kubernetes allows. */
 	(void)snprintf(args, sizeof(args),
 		       "K8S_POD_NAMESPACE=%063d;K8S_POD_NAME=%0253d", 0, 0);
@@ -178,7 +175,7 @@ static void a_pod_of_any_length_fits(void **state)
 	assert_int_equal(pod[63], '/');
 }
 
-static void the_plugins_own_netns_is_refused(void **state)
+TH_TEST(the_plugins_own_netns_is_refused)
 {
 	static const struct {
 		const char *netns;
@@ -209,7 +206,7 @@ static void the_plugins_own_netns_is_refused(void **state)
 	}
 }
 
-static void what_is_no_netns_is_named(void **state)
+TH_TEST(what_is_no_netns_is_named)
 {
 	static const struct {
 		const char *netns;
@@ -221,7 +218,6 @@ static void what_is_no_netns_is_named(void **state)
 		{"/etc", CNI_BAD_NETNS},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(cases); i++) {
 		struct failure failure = {0};
 		struct env env = {.netns = cases[i].netns};
@@ -233,19 +229,4 @@ static void what_is_no_netns_is_named(void **state)
 	}
 }
 
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(missing_variables_are_named, clean),
-		cmocka_unit_test_setup(names_are_those_of_the_specification,
-				       clean),
-		cmocka_unit_test_setup(
-			what_a_command_does_not_need_is_not_judged, clean),
-		cmocka_unit_test(the_pod_is_in_the_arguments),
-		cmocka_unit_test(a_pod_of_any_length_fits),
-		cmocka_unit_test_setup(the_plugins_own_netns_is_refused, clean),
-		cmocka_unit_test(what_is_no_netns_is_named),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN_EACH(clean, NULL)

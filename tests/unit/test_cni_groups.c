@@ -83,7 +83,7 @@ static int attach(void *arg, const struct natra_policy *policy)
 }
 
 /* With rates it is an automatic group, whatever others are called. */
-static void rates_make_a_group_automatic(void **state)
+TH_TEST(rates_make_a_group_automatic)
 {
 	const struct natra_group_info blue = {.sz = sizeof(blue),
 					      .name = "blue",
@@ -92,7 +92,6 @@ static void rates_make_a_group_automatic(void **state)
 	struct settings s;
 	struct conf conf;
 
-	(void)state;
 	fake.group = &blue;
 	read_conf(&s, CONF(BLUE), &conf);
 	assert_string_equal(s.policy.group, "blue");
@@ -122,7 +121,7 @@ static void rates_make_a_group_automatic(void **state)
 }
 
 /* Another process may remove the group between the look and the attach. */
-static void a_group_that_went_is_left(void **state)
+TH_TEST(a_group_that_went_is_left)
 {
 	const struct natra_group_info blue = {.sz = sizeof(blue),
 					      .name = "blue",
@@ -130,7 +129,6 @@ static void a_group_that_went_is_left(void **state)
 	struct settings s;
 	struct conf conf;
 
-	(void)state;
 	fake.group = &blue;
 	fake.results[0] = -ENOENT;
 	read_conf(&s, CONF("\"group\":{\"name\":\"blue\"},\"egressRate\":5"),
@@ -143,7 +141,7 @@ static void a_group_that_went_is_left(void **state)
 	conf_free(&conf);
 }
 
-static void an_error_leaves_the_group_if_the_pod_goes_on(void **state)
+TH_TEST(an_error_leaves_the_group_if_the_pod_goes_on)
 {
 	const struct natra_group_info blue = {.sz = sizeof(blue),
 					      .name = "blue",
@@ -151,7 +149,6 @@ static void an_error_leaves_the_group_if_the_pod_goes_on(void **state)
 	struct settings s;
 	struct conf conf;
 
-	(void)state;
 	fake.results[0] = -ERANGE;
 	read_conf(&s, CONF(BLUE), &conf);
 	assert_int_equal(groups_attach(&s, n, &quiet, attach, NULL), -ERANGE);
@@ -185,13 +182,12 @@ static void an_error_leaves_the_group_if_the_pod_goes_on(void **state)
 
 /* A tenant chooses its annotations, of which the name of its group is made, and its rate, which
  * may be under its floor. */
-static void an_impossible_group_frees_no_pod(void **state)
+TH_TEST(an_impossible_group_frees_no_pod)
 {
 	static const int refusals[] = {-EINVAL, -ERANGE, -EPERM};
 	struct settings s;
 	struct conf conf;
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(refusals); i++) {
 		memset(&fake, 0, sizeof(fake));
 		fake.results[0] = refusals[i];
@@ -221,7 +217,7 @@ static void an_impossible_group_frees_no_pod(void **state)
 }
 
 /* The name becomes too long by an annotation, beside one that is a rate. */
-static void no_rate_takes_the_place_of_an_impossible_groups(void **state)
+TH_TEST(no_rate_takes_the_place_of_an_impossible_groups)
 {
 	char text[200];
 	const struct natra_annotation annotations[] = {
@@ -235,7 +231,6 @@ static void no_rate_takes_the_place_of_an_impossible_groups(void **state)
 	struct settings s;
 	struct conf conf = conf_of(conf_text);
 
-	(void)state;
 	text[sizeof(text) - 1] = '\0';
 	read_asked(&s, &conf, annotations, TH_LEN(annotations));
 	assert_string_equal(s.policy.group, "");
@@ -245,7 +240,7 @@ static void no_rate_takes_the_place_of_an_impossible_groups(void **state)
 }
 
 /* With the precedence "lowest" the configuration has a ceiling for whatever pods ask for. */
-static void no_annotation_is_over_the_lowest(void **state)
+TH_TEST(no_annotation_is_over_the_lowest)
 {
 	static const struct natra_annotation over[] = {
 		{"kubernetes.io/ingress-bandwidth", "20M"},
@@ -276,7 +271,6 @@ static void no_annotation_is_over_the_lowest(void **state)
 	struct settings s;
 	struct conf conf = conf_of(text);
 
-	(void)state;
 	read_asked(&s, &conf, NULL, 0);
 	plain = s.policy;
 	settings_free(&s);
@@ -296,7 +290,7 @@ static void no_annotation_is_over_the_lowest(void **state)
 }
 
 /* A limit of packets is a ceiling also where the pod brings the rate. */
-static void the_lowest_holds_beside_a_rate_of_the_pods(void **state)
+TH_TEST(the_lowest_holds_beside_a_rate_of_the_pods)
 {
 	static const struct natra_annotation asked[] = {
 		{"kubernetes.io/ingress-bandwidth", "20M"},
@@ -309,7 +303,6 @@ static void the_lowest_holds_beside_a_rate_of_the_pods(void **state)
 	struct settings s;
 	struct conf conf = conf_of(text);
 
-	(void)state;
 	read_asked(&s, &conf, asked, TH_LEN(asked));
 	assert_int_equal(s.policy.ingress_rate_bits_per_sec, 20000000);
 	assert_int_equal(s.policy.ingress_packet_rate_per_sec, 9);
@@ -318,7 +311,7 @@ static void the_lowest_holds_beside_a_rate_of_the_pods(void **state)
 }
 
 /* ADD would fail for these each time, so that STATUS has to refuse them. */
-static void what_the_library_refuses_is_no_key(void **state)
+TH_TEST(what_the_library_refuses_is_no_key)
 {
 	static const struct {
 		const char *group, *msg;
@@ -345,7 +338,6 @@ static void what_the_library_refuses_is_no_key(void **state)
 		 "acrossNamespaces: 1 is not true or false"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct failure failure = {0};
 		struct settings s;
@@ -364,7 +356,7 @@ static void what_the_library_refuses_is_no_key(void **state)
 }
 
 /* A name is nobody else's if the namespace can be told from it, or if that is wanted. */
-static void names_are_kept_apart(void **state)
+TH_TEST(names_are_kept_apart)
 {
 	static const char *const names[] = {
 		"\"name\":\"{namespace}/{annotation:x}\"",
@@ -374,7 +366,6 @@ static void names_are_kept_apart(void **state)
 		"\"name\":\"{annotation:x}\",\"acrossNamespaces\":true",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		struct settings s;
 		struct conf conf;
@@ -387,31 +378,4 @@ static void names_are_kept_apart(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(rates_make_a_group_automatic,
-						begin, teardown),
-		cmocka_unit_test_setup_teardown(a_group_that_went_is_left,
-						begin, teardown),
-		cmocka_unit_test_setup_teardown(
-			an_error_leaves_the_group_if_the_pod_goes_on, begin,
-			teardown),
-		cmocka_unit_test_setup_teardown(
-			an_impossible_group_frees_no_pod, begin, teardown),
-		cmocka_unit_test_setup_teardown(
-			no_annotation_is_over_the_lowest, begin, teardown),
-		cmocka_unit_test_setup_teardown(
-			no_rate_takes_the_place_of_an_impossible_groups, begin,
-			teardown),
-		cmocka_unit_test_setup_teardown(
-			the_lowest_holds_beside_a_rate_of_the_pods, begin,
-			teardown),
-		cmocka_unit_test_setup_teardown(
-			what_the_library_refuses_is_no_key, begin, teardown),
-		cmocka_unit_test_setup_teardown(names_are_kept_apart, begin,
-						teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN_EACH(begin, teardown)

@@ -12,12 +12,13 @@
 
 #include "log.h"
 
-static char dir[] = "/tmp/natra-test-cni-log-XXXXXX";
+static char dir[64];
 static char path[64];
 
 static int setup(void **state)
 {
 	(void)state;
+	(void)strcpy(dir, "/tmp/natra-test-cni-log-XXXXXX");
 	if (!mkdtemp(dir))
 		return 1;
 	(void)snprintf(path, sizeof(path), "%s/log", dir);
@@ -27,14 +28,8 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	return rmdir(dir);
-}
-
-static int no_file(void **state)
-{
-	(void)state;
 	(void)unlink(path);
-	return 0;
+	return rmdir(dir);
 }
 
 static char *file_text(void)
@@ -57,7 +52,7 @@ static struct log log_of(const char *file, enum natra_log_level level)
 	return log;
 }
 
-static void values_are_quoted_and_escaped_as_needed(void **state)
+TH_TEST(values_are_quoted_and_escaped_as_needed)
 {
 	static const struct {
 		const char *value;
@@ -78,7 +73,6 @@ static void values_are_quoted_and_escaped_as_needed(void **state)
 		{"\x9b", "k=\"\\x9b\""},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(cases); i++) {
 		struct log_words words = {0};
 
@@ -87,12 +81,11 @@ static void values_are_quoted_and_escaped_as_needed(void **state)
 	}
 }
 
-static void words_are_joined_and_cut(void **state)
+TH_TEST(words_are_joined_and_cut)
 {
 	struct log_words words = {0};
 	char longer[LOG_LINE_MAX + 10];
 
-	(void)state;
 	log_add_u64(&words, "n", UINT64_MAX);
 	log_add(&words, "a", "b");
 	assert_string_equal(words.text, "n=18446744073709551615 a=b");
@@ -104,14 +97,13 @@ static void words_are_joined_and_cut(void **state)
 	assert_int_equal(words.len, LOG_LINE_MAX - 2);
 }
 
-static void a_line_has_time_level_origin_message_and_words(void **state)
+TH_TEST(a_line_has_time_level_origin_message_and_words)
 {
 	struct log log = log_of(path, NATRA_LOG_INFO);
 	struct log_words words = {0};
 	regex_t pattern;
 	char *text;
 
-	(void)state;
 	log_add(&log.about, "command", "ADD");
 	log_add_u64(&words, "code", 7);
 	log_line(&log, NATRA_LOG_ERROR, "it is\nbad", &words);
@@ -131,11 +123,10 @@ static void a_line_has_time_level_origin_message_and_words(void **state)
 	regfree(&pattern);
 }
 
-static void levels_below_are_left_out(void **state)
+TH_TEST(levels_below_are_left_out)
 {
 	struct log log = log_of(path, NATRA_LOG_WARN);
 
-	(void)state;
 	log_write(&log, NATRA_LOG_INFO, "no");
 	/* The line does not even create the file. */
 	assert_int_equal(access(path, F_OK), -1);
@@ -146,13 +137,12 @@ static void levels_below_are_left_out(void **state)
 	assert_null(strstr(file_text(), "msg=no"));
 }
 
-static void the_file_is_for_its_owner_whatever_the_umask(void **state)
+TH_TEST(the_file_is_for_its_owner_whatever_the_umask)
 {
 	struct log log = log_of(path, NATRA_LOG_INFO);
 	mode_t before = umask(0);
 	struct stat st;
 
-	(void)state;
 	log_write(&log, NATRA_LOG_INFO, "x");
 	(void)umask(before);
 	log_close(&log);
@@ -160,12 +150,11 @@ static void the_file_is_for_its_owner_whatever_the_umask(void **state)
 	assert_int_equal(st.st_mode & 0777, 0600);
 }
 
-static void what_cannot_be_written_is_let_go(void **state)
+TH_TEST(what_cannot_be_written_is_let_go)
 {
 	static const char *const paths[] = {"", "/nosuch/dir/log", "/proc/log",
 					    "/tmp", "/dev/full"};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(paths); i++) {
 		struct log log = log_of(paths[i], NATRA_LOG_DEBUG);
 
@@ -174,12 +163,11 @@ static void what_cannot_be_written_is_let_go(void **state)
 	}
 }
 
-static void a_link_is_not_followed_and_a_pipe_not_waited_for(void **state)
+TH_TEST(a_link_is_not_followed_and_a_pipe_not_waited_for)
 {
 	struct log log = log_of(path, NATRA_LOG_INFO);
 	char target[80];
 
-	(void)state;
 	(void)snprintf(target, sizeof(target), "%s/target", dir);
 	assert_int_equal(symlink(target, path), 0);
 	log_write(&log, NATRA_LOG_ERROR, "x");
@@ -191,14 +179,13 @@ static void a_link_is_not_followed_and_a_pipe_not_waited_for(void **state)
 }
 
 /* Two processes write as fast as they can, and no line is torn. */
-static void lines_of_two_processes_do_not_mix(void **state)
+TH_TEST(lines_of_two_processes_do_not_mix)
 {
 	enum { LINES = 300 };
 	char padding[1000], *line, *rest, *text;
 	int seen = 0, status;
 	pid_t pid;
 
-	(void)state;
 	memset(padding, 'p', sizeof(padding) - 1);
 	padding[sizeof(padding) - 1] = '\0';
 	pid = fork();
@@ -238,7 +225,7 @@ static size_t drain(int fd, char *text, size_t size)
 }
 
 /* As the journal's is; the kernel takes a part of a line where there is no room for all. */
-static void line_behind_a_part_of_one_begins_a_line(void **state)
+TH_TEST(line_behind_a_part_of_one_begins_a_line)
 {
 	static char text[1 << 16], line[3001];
 	const int small = 1;
@@ -246,7 +233,6 @@ static void line_behind_a_part_of_one_begins_a_line(void **state)
 	int ends[2];
 	size_t len = 1;
 
-	(void)state;
 	memset(line, 'x', sizeof(line) - 1);
 	line[sizeof(line) - 1] = '\n';
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
@@ -272,27 +258,4 @@ static void line_behind_a_part_of_one_begins_a_line(void **state)
 	(void)close(ends[1]);
 }
 
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(values_are_quoted_and_escaped_as_needed),
-		cmocka_unit_test(words_are_joined_and_cut),
-		cmocka_unit_test_setup_teardown(
-			a_line_has_time_level_origin_message_and_words, no_file,
-			no_file),
-		cmocka_unit_test_setup_teardown(levels_below_are_left_out,
-						no_file, no_file),
-		cmocka_unit_test_setup_teardown(
-			the_file_is_for_its_owner_whatever_the_umask, no_file,
-			no_file),
-		cmocka_unit_test(what_cannot_be_written_is_let_go),
-		cmocka_unit_test_setup_teardown(
-			a_link_is_not_followed_and_a_pipe_not_waited_for,
-			no_file, no_file),
-		cmocka_unit_test_setup_teardown(
-			lines_of_two_processes_do_not_mix, no_file, no_file),
-		cmocka_unit_test(line_behind_a_part_of_one_begins_a_line),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+TH_MAIN_EACH(setup, teardown)

@@ -53,7 +53,7 @@ static void end(struct pod *pod)
 	cJSON_Delete(pod->file);
 }
 
-static void the_most_specific_rule_counts(void **state)
+TH_TEST(the_most_specific_rule_counts)
 {
 	const struct {
 		const char *pod;
@@ -64,7 +64,6 @@ static void the_most_specific_rule_counts(void **state)
 		{"other/a", 0, 7000000},         {"", 0, 7000000},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct pod pod;
 
@@ -80,7 +79,7 @@ static void the_most_specific_rule_counts(void **state)
 }
 
 /* Such a node has lost its maximums. */
-static void a_file_that_is_required_is_missed(void **state)
+TH_TEST(a_file_that_is_required_is_missed)
 {
 	const struct {
 		const char *keys;
@@ -92,7 +91,6 @@ static void a_file_that_is_required_is_missed(void **state)
 		{CONF("\"requireNamespaces\":false"), 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct asker asker = {.pod = "shop/a"};
 		struct conf conf = conf_of(rows[i].keys);
@@ -111,7 +109,7 @@ static void a_file_that_is_required_is_missed(void **state)
 }
 
 /* Each value is one by which a pod tried to get past its maximum. */
-static void a_maximum_holds_whatever_annotations_say(void **state)
+TH_TEST(a_maximum_holds_whatever_annotations_say)
 {
 	const struct natra_annotation rows[] = {
 		{"kubernetes.io/egress-bandwidth", "1G"},
@@ -136,7 +134,6 @@ static void a_maximum_holds_whatever_annotations_say(void **state)
 		{"natra.io/classes", "all"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct natra_policy *p;
 		struct pod pod;
@@ -161,7 +158,7 @@ static void a_maximum_holds_whatever_annotations_say(void **state)
 
 /* What is below the maximum stays: also a burst of its own, and classes, whose rates are taken off
  * that of all others. */
-static void less_than_the_maximum_is_given(void **state)
+TH_TEST(less_than_the_maximum_is_given)
 {
 	const struct natra_annotation asked[] = {
 		{"kubernetes.io/egress-bandwidth", "90M"},
@@ -172,7 +169,6 @@ static void less_than_the_maximum_is_given(void **state)
 	};
 	struct pod pod;
 
-	(void)state;
 	read_pod(&pod, "shop/a", CONF("\"logFile\":\"\""), asked, 4);
 	assert_int_equal(pod.settings.policy.egress_rate_bits_per_sec,
 			 60000000);
@@ -186,13 +182,12 @@ static void less_than_the_maximum_is_given(void **state)
 
 /* The configuration's rate holds where it is lower; where it is higher nobody has asked for it.
  * Its classes are the administrator's, and stay. */
-static void the_configuration_is_bound_too(void **state)
+TH_TEST(the_configuration_is_bound_too)
 {
 	const struct natra_annotation asked[] = {
 		{"natra.io/egress-burst", "40M"}};
 	struct pod pod;
 
-	(void)state;
 	read_pod(&pod, "shop/a",
 		 CONF("\"logFile\":\"\",\"ingressRate\":\"200M\","
 		      "\"egressRate\":\"1G\",\"groupFloor\":\"150M\","
@@ -214,14 +209,13 @@ static void the_configuration_is_bound_too(void **state)
 
 /* A burst that was chosen for a rate far above the maximum lets a pod send no more than half a
  * second of the maximum at once. */
-static void a_burst_of_the_configuration_is_bound(void **state)
+TH_TEST(a_burst_of_the_configuration_is_bound)
 {
 	const struct {
 		const char *burst;
 		uint64_t bits;
 	} rows[] = {{"5G", 50000000}, {"51M", 50000000}, {"40M", 40000000}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		char keys[160];
 		struct pod pod;
@@ -241,11 +235,10 @@ static void a_burst_of_the_configuration_is_bound(void **state)
 }
 
 /* What a pod has asked for in a direction that the configuration leaves alone. */
-static void a_rate_of_the_runtime_is_told(void **state)
+TH_TEST(a_rate_of_the_runtime_is_told)
 {
 	struct pod pod;
 
-	(void)state;
 	read_pod(&pod, "shop/a",
 		 CONF("\"logFile\":\"\",\"precedence\":\"lowest\","
 		      "\"egressRate\":\"1G\",\"runtimeConfig\":{\"bandwidth\":"
@@ -259,13 +252,12 @@ static void a_rate_of_the_runtime_is_told(void **state)
 	end(&pod);
 }
 
-static void more_than_the_maximum_is_told(void **state)
+TH_TEST(more_than_the_maximum_is_told)
 {
 	const struct natra_annotation asked[] = {
 		{"kubernetes.io/egress-bandwidth", "200M"}};
 	struct pod pod;
 
-	(void)state;
 	read_pod(&pod, "shop/a", CONF("\"logFile\":\"\""), asked, 1);
 	assert_string_equal(pod.settings.lowered.text,
 			    "kubernetes.io/egress-bandwidth: 200000000 is over "
@@ -273,7 +265,7 @@ static void more_than_the_maximum_is_told(void **state)
 	end(&pod);
 }
 
-static void what_is_wrong_is_named(void **state)
+TH_TEST(what_is_wrong_is_named)
 {
 	static const char *const rows[][3] = {
 		{"[]", "is not an object", ""},
@@ -305,7 +297,6 @@ static void what_is_wrong_is_named(void **state)
 		{"{\"a\":{},\"b\":{\"fastPass\":\"no\"}}", "'b'", "'no'"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct namespaces_error error = {""};
 		cJSON *file = NULL;
@@ -319,28 +310,4 @@ static void what_is_wrong_is_named(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(the_most_specific_rule_counts,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			a_file_that_is_required_is_missed, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			a_maximum_holds_whatever_annotations_say, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(less_than_the_maximum_is_given,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(the_configuration_is_bound_too,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			a_burst_of_the_configuration_is_bound, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_rate_of_the_runtime_is_told,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(more_than_the_maximum_is_told,
-						setup, teardown),
-		cmocka_unit_test(what_is_wrong_is_named),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN_EACH(setup, teardown)

@@ -28,7 +28,7 @@ static void expect(const char *text, const char *want)
 }
 
 /* natra changes nothing in the result, not even the spelling. */
-static void a_result_in_the_same_version_is_passed_through(void **state)
+TH_TEST(a_result_in_the_same_version_is_passed_through)
 {
 	static const char *const results[] = {
 		"{\"cniVersion\":\"1.0.0\"}",
@@ -44,7 +44,6 @@ static void a_result_in_the_same_version_is_passed_through(void **state)
 	};
 	char text[512];
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(results); i++) {
 		(void)snprintf(text, sizeof(text), REQUEST("1.0.0", "%s"),
 			       results[i]);
@@ -56,9 +55,8 @@ static void a_result_in_the_same_version_is_passed_through(void **state)
 	       "{\"cniVersion\":\"1.0.0\"}");
 }
 
-static void a_missing_version_is_that_of_the_request(void **state)
+TH_TEST(a_missing_version_is_that_of_the_request)
 {
-	(void)state;
 	expect(REQUEST("0.3.1", "{\"ips\":[{\"version\":\"4\"}]}"),
 	       "{\"ips\":[{\"version\":\"4\"}],\"cniVersion\":\"0.3.1\"}");
 	expect(REQUEST("1.1.0", "{}"), "{\"cniVersion\":\"1.1.0\"}");
@@ -74,7 +72,7 @@ static void a_missing_version_is_that_of_the_request(void **state)
 #define ADDRESSES_NEW                                                          \
 	"\"ips\":[{\"address\":\"10.1.2.3/24\"},{\"address\":\"fd00::2/64\"}]"
 
-static void another_version_is_converted(void **state)
+TH_TEST(another_version_is_converted)
 {
 	static const struct {
 		const char *text;
@@ -121,12 +119,11 @@ static void another_version_is_converted(void **state)
 		 "\"cniVersion\":\"0.4.0\"}"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(cases); i++)
 		expect(cases[i].text, cases[i].want);
 }
 
-static void what_is_no_result_is_refused(void **state)
+TH_TEST(what_is_no_result_is_refused)
 {
 	static const struct {
 		const char *text;
@@ -147,7 +144,6 @@ static void what_is_no_result_is_refused(void **state)
 		 CNI_INCOMPATIBLE_VERSION, "'1.2.0'"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(cases); i++) {
 		struct failure failure = {0};
 		char *result = NULL;
@@ -159,15 +155,4 @@ static void what_is_no_result_is_refused(void **state)
 	}
 }
 
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			a_result_in_the_same_version_is_passed_through),
-		cmocka_unit_test(a_missing_version_is_that_of_the_request),
-		cmocka_unit_test(another_version_is_converted),
-		cmocka_unit_test(what_is_no_result_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

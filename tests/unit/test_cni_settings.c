@@ -16,13 +16,12 @@ static int read_settings(const char *text, struct settings *s,
 	return r;
 }
 
-static void nothing_is_all_defaults(void **state)
+TH_TEST(nothing_is_all_defaults)
 {
 	static const struct natra_policy zero = NATRA_INIT(zero);
 	struct failure failure = {0};
 	struct settings s;
 
-	(void)state;
 	assert_int_equal(read_settings(CONF("\"x\":1"), &s, &failure), 0);
 	assert_memory_equal(&s.policy, &zero, sizeof(zero));
 	assert_int_equal(s.precedence, PRECEDENCE_STATIC);
@@ -84,9 +83,8 @@ static const struct {
 	 FIELD(policy.horizon_ns), 0},
 };
 
-static void each_key_sets_its_field(void **state)
+TH_TEST(each_key_sets_its_field)
 {
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(good); i++) {
 		struct failure failure = {0};
 		struct settings s;
@@ -103,7 +101,7 @@ static void each_key_sets_its_field(void **state)
 	}
 }
 
-static void a_bad_value_is_named_with_its_key(void **state)
+TH_TEST(a_bad_value_is_named_with_its_key)
 {
 	static const struct {
 		const char *members;
@@ -144,7 +142,6 @@ static void a_bad_value_is_named_with_its_key(void **state)
 		{"\"logLevel\":\"trace\"", "logLevel", "'trace'"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(cases); i++) {
 		struct failure failure = {0};
 		struct settings s;
@@ -164,7 +161,7 @@ static void a_bad_value_is_named_with_its_key(void **state)
 	}
 }
 
-static void annotations_are_allowed_by_each_name(void **state)
+TH_TEST(annotations_are_allowed_by_each_name)
 {
 	struct failure failure = {0};
 	struct settings s;
@@ -172,7 +169,6 @@ static void annotations_are_allowed_by_each_name(void **state)
 		CONF("\"allowAnnotations\":[\"fast-pass\",\"natra.io/sli\","
 		     "\"qos.projectcalico.org/ingressPacketRate\"]"));
 
-	(void)state;
 	assert_int_equal(settings_read(&s, conf.json, n, &failure), 0);
 	assert_true(settings_allow(&s, "natra.io/fast-pass"));
 	assert_true(settings_allow(&s, "sli"));
@@ -182,7 +178,7 @@ static void annotations_are_allowed_by_each_name(void **state)
 	conf_free(&conf);
 }
 
-static void what_the_runtime_passes_on_is_checked(void **state)
+TH_TEST(what_the_runtime_passes_on_is_checked)
 {
 	static const char *const texts[][2] = {
 		{CONF("\"runtimeConfig\":[]"), "runtimeConfig: []"},
@@ -193,7 +189,6 @@ static void what_the_runtime_passes_on_is_checked(void **state)
 		 "annotation b: 8"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(texts); i++) {
 		struct call call = {.conf = conf_of(texts[i][0])};
 
@@ -204,7 +199,7 @@ static void what_the_runtime_passes_on_is_checked(void **state)
 	}
 }
 
-static void a_bad_log_setting_is_the_default_for_the_log(void **state)
+TH_TEST(a_bad_log_setting_is_the_default_for_the_log)
 {
 	static const struct {
 		const char *members;
@@ -223,7 +218,6 @@ static void a_bad_log_setting_is_the_default_for_the_log(void **state)
 		 NATRA_LOG_INFO},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(cases); i++) {
 		struct log_settings log;
 		struct conf conf;
@@ -239,16 +233,4 @@ static void a_bad_log_setting_is_the_default_for_the_log(void **state)
 	}
 }
 
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_is_all_defaults),
-		cmocka_unit_test(each_key_sets_its_field),
-		cmocka_unit_test(a_bad_value_is_named_with_its_key),
-		cmocka_unit_test(annotations_are_allowed_by_each_name),
-		cmocka_unit_test(what_the_runtime_passes_on_is_checked),
-		cmocka_unit_test(a_bad_log_setting_is_the_default_for_the_log),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+TH_MAIN(setup, teardown)

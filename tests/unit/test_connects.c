@@ -28,7 +28,7 @@ static __u64 hash_of(unsigned int i)
 	return (__u64)(i + 1) << 33 | 5;
 }
 
-static void the_other_end_has_the_same_hash(void **state)
+TH_TEST(the_other_end_has_the_same_hash)
 {
 	const struct natra_tuple tuple = {
 		.saddr = {1, 2, 3, 4},
@@ -39,7 +39,6 @@ static void the_other_end_has_the_same_hash(void **state)
 	};
 	struct natra_tuple other = tuple;
 
-	(void)state;
 	memcpy(other.saddr, tuple.daddr, sizeof(other.saddr));
 	memcpy(other.daddr, tuple.saddr, sizeof(other.daddr));
 	other.ports = 0x56781234;
@@ -49,9 +48,8 @@ static void the_other_end_has_the_same_hash(void **state)
 		    natra_hash_tuple(table.keys, &tuple));
 }
 
-static void no_key_is_0(void **state)
+TH_TEST(no_key_is_0)
 {
-	(void)state;
 	assert_true(natra_connect_key(0, 0) != 0);
 	assert_true(natra_connect_key(UINT64_MAX, 0) != 0);
 	assert_true(natra_connect_key(7, 1) != natra_connect_key(7, 2));
@@ -59,9 +57,8 @@ static void no_key_is_0(void **state)
 		    natra_connect_key(hash_of(2), 1));
 }
 
-static void an_answer_is_found_once(void **state)
+TH_TEST(an_answer_is_found_once)
 {
-	(void)state;
 	assert_int_equal(natra_connect_begin(&table, hash_of(0), SEQ, NOW),
 			 NATRA_CONNECT_FIRST);
 	assert_int_equal(
@@ -79,11 +76,10 @@ static void an_answer_is_found_once(void **state)
 }
 
 /* TCP Fast Open: an answer acknowledges what the SYN carried, too, or not. */
-static void an_answer_to_data_is_found(void **state)
+TH_TEST(an_answer_to_data_is_found)
 {
 	static const __u32 lengths[] = {0, 1, 1460, NATRA_CONNECT_DATA_MAX};
 
-	(void)state;
 	for (unsigned int i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
 		(void)natra_connect_begin(&table, hash_of(i), SEQ, NOW + i);
 		assert_int_equal(natra_connect_end(
@@ -96,11 +92,10 @@ static void an_answer_to_data_is_found(void **state)
 	}
 }
 
-static void a_full_set_loses_its_oldest(void **state)
+TH_TEST(a_full_set_loses_its_oldest)
 {
 	static const unsigned int order[NATRA_CONNECT_WAYS] = {2, 0, 3, 1};
 
-	(void)state;
 	for (unsigned int i = 0; i < NATRA_CONNECT_WAYS; i++)
 		assert_int_equal(natra_connect_begin(&table, hash_of(order[i]),
 						     SEQ, NOW + i),
@@ -119,9 +114,8 @@ static void a_full_set_loses_its_oldest(void **state)
 }
 
 /* A port that is used again takes its own entry. */
-static void a_new_attempt_replaces_the_old_one(void **state)
+TH_TEST(a_new_attempt_replaces_the_old_one)
 {
-	(void)state;
 	for (unsigned int i = 0; i < NATRA_CONNECT_WAYS; i++)
 		(void)natra_connect_begin(&table, hash_of(i), SEQ, NOW + i);
 	assert_int_equal(
@@ -133,11 +127,10 @@ static void a_new_attempt_replaces_the_old_one(void **state)
 			 NOW + SECOND);
 }
 
-static void what_is_too_old_is_gone(void **state)
+TH_TEST(what_is_too_old_is_gone)
 {
 	const __u64 later = NOW + NATRA_CONNECT_AGE_NS;
 
-	(void)state;
 	for (unsigned int i = 0; i < NATRA_CONNECT_WAYS; i++)
 		(void)natra_connect_begin(&table, hash_of(i), SEQ, NOW + i);
 	assert_int_equal(
@@ -156,18 +149,4 @@ static void what_is_too_old_is_gone(void **state)
 			 later + 2);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(the_other_end_has_the_same_hash, clear),
-		cmocka_unit_test_setup(no_key_is_0, clear),
-		cmocka_unit_test_setup(an_answer_is_found_once, clear),
-		cmocka_unit_test_setup(an_answer_to_data_is_found, clear),
-		cmocka_unit_test_setup(a_full_set_loses_its_oldest, clear),
-		cmocka_unit_test_setup(a_new_attempt_replaces_the_old_one,
-				       clear),
-		cmocka_unit_test_setup(what_is_too_old_is_gone, clear),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN_EACH(clear, NULL)

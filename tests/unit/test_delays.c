@@ -6,7 +6,7 @@
 #include "policy_of.h"
 
 /* 4 MB of queue, for 0.1 s to 2 s. */
-static void default_horizon_follows_the_rate_out_of_the_pod(void **state)
+TH_TEST(default_horizon_follows_the_rate_out_of_the_pod)
 {
 	static const struct {
 		uint64_t rate, ns;
@@ -17,7 +17,6 @@ static void default_horizon_follows_the_rate_out_of_the_pod(void **state)
 		{1000000000, 100 * MS}, {1000000000000000, 100 * MS},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(cases); i++) {
 		struct natra_policy p = policy_of(1000000000, cases[i].rate);
 
@@ -31,12 +30,11 @@ static void default_horizon_follows_the_rate_out_of_the_pod(void **state)
 	}
 }
 
-static void delay_limit_is_that_of_the_way_it_is_kept(void **state)
+TH_TEST(delay_limit_is_that_of_the_way_it_is_kept)
 {
 	struct natra_policy p = policy_of(10000000, 10000000);
 	struct natra_limits l;
 
-	(void)state;
 	p.horizon_ns = 3 * SECOND;
 	p.pace_limit_ns = 40 * MS;
 	l = policy_limits(&p, LEG_EGRESS, true);
@@ -66,7 +64,7 @@ static void delay_limit_is_that_of_the_way_it_is_kept(void **state)
 	assert_int_equal(l.unfelt_delay_ns, 30 * MS);
 }
 
-static void who_does_not_feel_the_delay_waits_for_less(void **state)
+TH_TEST(who_does_not_feel_the_delay_waits_for_less)
 {
 	const struct natra_policy p = policy_of(0, 10000000);
 	const struct natra_limits l = policy_limits(&p, LEG_EGRESS, true);
@@ -82,7 +80,6 @@ static void who_does_not_feel_the_delay_waits_for_less(void **state)
 		 NATRA_COUNT_DROPPED_HORIZON},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(cases); i++) {
 		uint64_t turn = SECOND + cases[i].delay_ns;
 
@@ -93,14 +90,4 @@ static void who_does_not_feel_the_delay_waits_for_less(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			default_horizon_follows_the_rate_out_of_the_pod),
-		cmocka_unit_test(delay_limit_is_that_of_the_way_it_is_kept),
-		cmocka_unit_test(who_does_not_feel_the_delay_waits_for_less),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

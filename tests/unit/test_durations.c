@@ -8,11 +8,10 @@
 #include "state/slot.h"
 #include "util/cleanup.h"
 
-static void each_bucket_ends_at_a_power_of_two(void **state)
+TH_TEST(each_bucket_ends_at_a_power_of_two)
 {
 	const uint32_t last = NATRA_DURATION_BUCKETS - 1;
 
-	(void)state;
 	assert_int_equal(natra_duration_bucket(0), 0);
 	assert_int_equal(natra_duration_bucket(1), 0);
 	assert_int_equal(natra_duration_bucket(1024), 0);
@@ -24,11 +23,10 @@ static void each_bucket_ends_at_a_power_of_two(void **state)
 	}
 }
 
-static void the_last_bucket_has_no_end(void **state)
+TH_TEST(the_last_bucket_has_no_end)
 {
 	const uint32_t last = NATRA_DURATION_BUCKETS - 1;
 
-	(void)state;
 	for (uint32_t i = last; i <= 53; i++) {
 		assert_int_equal(
 			natra_duration_bucket((1024ULL << (i - 1)) + 1), last);
@@ -37,12 +35,11 @@ static void the_last_bucket_has_no_end(void **state)
 	assert_int_equal(natra_duration_bucket(UINT64_MAX), last);
 }
 
-static void stripes_are_added_up(void **state)
+TH_TEST(stripes_are_added_up)
 {
 	cleanup_free struct natra_state *s = calloc(1, sizeof(*s));
 	struct natra_counters sum;
 
-	(void)state;
 	assert_non_null(s);
 	for (uint64_t i = 0; i < NATRA_STRIPES; i++) {
 		struct natra_durations *delays = &s->stripes[i].delays;
@@ -58,13 +55,4 @@ static void stripes_are_added_up(void **state)
 	assert_int_equal(sum.delays.count[NATRA_DURATION_BUCKETS - 1], 3840);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_bucket_ends_at_a_power_of_two),
-		cmocka_unit_test(the_last_bucket_has_no_end),
-		cmocka_unit_test(stripes_are_added_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

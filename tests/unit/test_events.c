@@ -27,22 +27,20 @@ static unsigned int told(__u32 *tat, __u64 window, __u32 burst, int tries)
 	return count;
 }
 
-static void one_in_a_window(void **state)
+TH_TEST(one_in_a_window)
 {
 	__u32 tat = 0;
 
-	(void)state;
 	for (__u64 window = 0; window < 100; window++)
 		assert_int_equal(told(&tat, window, 1, 50), 1);
 	/* A pause saves nothing up. */
 	assert_int_equal(told(&tat, 1000, 1, 50), 1);
 }
 
-static void many_at_once_after_a_pause(void **state)
+TH_TEST(many_at_once_after_a_pause)
 {
 	__u32 tat = 0;
 
-	(void)state;
 	assert_int_equal(told(&tat, 100, 16, 50), 16);
 	for (__u64 window = 101; window < 120; window++)
 		assert_int_equal(told(&tat, window, 16, 50), 1);
@@ -125,18 +123,16 @@ static uint64_t read_all(struct writer *writers, int len, uint64_t count,
 
 /* There is one writer, because threads, unlike programs, can be stopped in the middle
  * of an entry until others have come round to it. */
-static void a_slow_reader_loses_whole_events(void **state)
+TH_TEST(a_slow_reader_loses_whole_events)
 {
 	struct writer writer = {.count = 1000000};
 
-	(void)state;
 	assert_in_range(read_all(&writer, 1, writer.count, 100), 0,
 			writer.count - 1);
 }
 
-static void writers_lose_nothing_of_each_other(void **state)
+TH_TEST(writers_lose_nothing_of_each_other)
 {
-	(void)state;
 	for (int round = 0; round < 50; round++) {
 		struct writer writers[3] = {
 			{.first = 1000, .count = NATRA_EVENTS / 3},
@@ -149,14 +145,4 @@ static void writers_lose_nothing_of_each_other(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_in_a_window),
-		cmocka_unit_test(many_at_once_after_a_pause),
-		cmocka_unit_test(a_slow_reader_loses_whole_events),
-		cmocka_unit_test(writers_lose_nothing_of_each_other),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

@@ -54,20 +54,18 @@ static void check_rate(enum mode mode, double tolerance)
 		      mode_names[mode], 100 * worst);
 }
 
-static void rate_is_exact_where_packets_are_held(void **state)
+TH_TEST(rate_is_exact_where_packets_are_held)
 {
-	(void)state;
 	check_rate(EDT, 0.02);
 }
 
 /* What streams overdraw while they find their shares is little, because they pay it
  * back: soon after a start, too, the rate is what it should be. */
-static void rate_is_exact_soon_after_a_start(void **state)
+TH_TEST(rate_is_exact_soon_after_a_start)
 {
 	static const size_t flows[] = {1, 4, 16};
 	double worst = 0;
 
-	(void)state;
 	for (size_t r = 1; r <= 2; r++) {
 		for (size_t f = 0; f < TH_LEN(flows); f++) {
 			for (size_t t = 0; t < TH_LEN(round_trips_ms); t++) {
@@ -90,15 +88,13 @@ static void rate_is_exact_soon_after_a_start(void **state)
 		      100 * worst);
 }
 
-static void rate_is_near_where_packets_are_policed(void **state)
+TH_TEST(rate_is_near_where_packets_are_policed)
 {
-	(void)state;
 	check_rate(POLICE, 0.05);
 }
 
-static void equal_flows_have_equal_shares(void **state)
+TH_TEST(equal_flows_have_equal_shares)
 {
-	(void)state;
 	for (enum mode mode = POLICE; mode < MODES; mode++) {
 		double worst = 1;
 
@@ -121,11 +117,10 @@ static void equal_flows_have_equal_shares(void **state)
 	}
 }
 
-static void stream_has_its_share_beside_a_flood(void **state)
+TH_TEST(stream_has_its_share_beside_a_flood)
 {
 	static const double caps[] = {1, 3, 10};
 
-	(void)state;
 	for (enum mode mode = POLICE; mode < MODES; mode++) {
 		double worst = 1;
 
@@ -148,9 +143,8 @@ static void stream_has_its_share_beside_a_flood(void **state)
 	}
 }
 
-static void marks_and_drops_are_alike(void **state)
+TH_TEST(marks_and_drops_are_alike)
 {
-	(void)state;
 	for (enum mode mode = POLICE; mode < MODES; mode++) {
 		for (size_t t = 0; t < TH_LEN(round_trips_ms); t++) {
 			sources[0] = tcp(round_trips_ms[t], true);
@@ -171,12 +165,11 @@ static void marks_and_drops_are_alike(void **state)
 }
 
 /* Messages of a flow under its fair share do not wait, and none is lost. */
-static void little_flow_does_not_wait(void **state)
+TH_TEST(little_flow_does_not_wait)
 {
 	static const double caps[] = {0.01, 0.05, 0.08, 0.16, 0.3};
 	static const size_t streams[] = {1, 4, 16};
 
-	(void)state;
 	for (enum mode mode = POLICE; mode < MODES; mode++) {
 		for (size_t c = 0; c < TH_LEN(caps); c++) {
 			for (size_t s = 0; s < TH_LEN(streams); s++) {
@@ -199,9 +192,8 @@ static void little_flow_does_not_wait(void **state)
 	}
 }
 
-static void shares_are_found_within_two_seconds(void **state)
+TH_TEST(shares_are_found_within_two_seconds)
 {
-	(void)state;
 	for (enum mode mode = POLICE; mode < MODES; mode++) {
 		for (size_t i = 0; i < 16; i++) {
 			sources[i] = tcp(10, false);
@@ -226,12 +218,11 @@ static void shares_are_found_within_two_seconds(void **state)
 }
 
 /* The clock begins with 0, and a burst takes longer than the machine is up. */
-static void nothing_wraps_just_after_a_boot(void **state)
+TH_TEST(nothing_wraps_just_after_a_boot)
 {
 	static const uint64_t slow[] = {1000, 64000, MBIT, 1000 * MBIT};
 	const struct natra_limits *l = &sim.limits;
 
-	(void)state;
 	for (enum mode mode = POLICE; mode < MODES; mode++) {
 		for (size_t r = 0; r < TH_LEN(slow); r++) {
 			const uint64_t s = r == 3 ? 2 : 60;
@@ -261,13 +252,12 @@ static void nothing_wraps_just_after_a_boot(void **state)
 	}
 }
 
-static void k_times_the_longest_cost_does_not_overflow(void **state)
+TH_TEST(k_times_the_longest_cost_does_not_overflow)
 {
 	const struct natra_rate slowest = policy_rate(1, 1);
 	const uint64_t cost = natra_cost_ns(&slowest, 1U << 19, 0);
 	const uint32_t k_more = NATRA_FAIR_K_MAX - NATRA_FAIR_K_ONE;
 
-	(void)state;
 	assert_int_equal(natra_fair_times_k(cost, k_more), cost * 256);
 	assert_true(cost < UINT64_MAX / 512);
 	assert_int_equal(natra_fair_times_k(5000, 0), 5000);
@@ -276,7 +266,7 @@ static void k_times_the_longest_cost_does_not_overflow(void **state)
 
 /* A clock that was set under other limits neither holds its flow for ever nor
  * lets it overtake what fq holds. */
-static void stale_clock_is_set_again(void **state)
+TH_TEST(stale_clock_is_set_again)
 {
 	static __u64 clocks[NATRA_FAIR_ROWS * NATRA_FAIR_WIDTH];
 	const uint64_t now = 100 * SIM_SECOND;
@@ -285,7 +275,6 @@ static void stale_clock_is_set_again(void **state)
 	struct natra_span span;
 	struct natra_turn turn;
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(clocks); i++)
 		clocks[i] = now + 3600 * SIM_SECOND;
 	fair.latest_ns = fair.tat_ns;
@@ -300,7 +289,7 @@ static void stale_clock_is_set_again(void **state)
 
 /* A short packet behind one of 64 kB is judged by the clock that the long one has set, at
  * any rate and K. */
-static void long_packet_is_not_forgotten(void **state)
+TH_TEST(long_packet_is_not_forgotten)
 {
 	static const uint64_t slow_rates[] = {8000, MBIT, 10 * MBIT,
 					      100 * MBIT};
@@ -310,7 +299,6 @@ static void long_packet_is_not_forgotten(void **state)
 	struct natra_span span;
 	struct natra_turn turn;
 
-	(void)state;
 	for (size_t i = 0; i < 2 * TH_LEN(slow_rates); i++) {
 		const bool held = i % 2;
 		struct natra_limits l =
@@ -337,7 +325,7 @@ static void long_packet_is_not_forgotten(void **state)
 }
 
 /* Two flows with the same cell in one row have clocks of their own. */
-static void shared_cell_makes_nobody_wait(void **state)
+TH_TEST(shared_cell_makes_nobody_wait)
 {
 	static __u64 clocks[NATRA_FAIR_ROWS * NATRA_FAIR_WIDTH];
 	/* A row's cell is chosen by 9 or more bits of the hash's lowest 16, or of
@@ -351,7 +339,6 @@ static void shared_cell_makes_nobody_wait(void **state)
 	struct natra_span span;
 	struct natra_turn turn;
 
-	(void)state;
 	natra_fair_span(&fair, &l, now, SIM_MS, true, &span);
 	natra_fair_turn(&fair, clocks, busy, &span, l.fair_shift, &turn);
 	*turn.clock[0] = *turn.clock[1] = now + 10 * SIM_MS;
@@ -367,14 +354,13 @@ static void shared_cell_makes_nobody_wait(void **state)
 
 /* A flow that was silent may send what it left of its share for three units, and
  * not for the whole burst, where packets can wait. */
-static void unused_share_is_kept_for_three_units(void **state)
+TH_TEST(unused_share_is_kept_for_three_units)
 {
 	const struct natra_fair fair = {0};
 	const uint64_t now = 100 * SIM_SECOND;
 	struct natra_limits l = limits_of(10 * MBIT, EDT);
 	struct natra_span span;
 
-	(void)state;
 	natra_fair_span(&fair, &l, now, SIM_MS, true, &span);
 	assert_int_equal(span.low_ns, now - (3ULL << l.fair_shift));
 	l.rate.burst_ns = SIM_MS;
@@ -387,14 +373,13 @@ static void unused_share_is_kept_for_three_units(void **state)
 
 /* A packet needs the exact time if its turn is near. What becomes of all others is known
  * from the time of the last tick. */
-static void time_is_exact_where_it_matters(void **state)
+TH_TEST(time_is_exact_where_it_matters)
 {
 	const uint64_t now = 100 * SIM_SECOND;
 	struct natra_limits l = limits_of(10 * MBIT, EDT);
 	const uint64_t horizon = now + l.max_delay_ns;
 	uint64_t sure;
 
-	(void)state;
 	assert_false(natra_fair_is_near(&l, now, now, true));
 	assert_true(natra_fair_is_near(&l, now, now + 1, true));
 	assert_true(natra_fair_is_near(&l, now, horizon, true));
@@ -408,7 +393,7 @@ static void time_is_exact_where_it_matters(void **state)
 }
 
 /* The bound of the overdraft is three units of any length but the shortest. */
-static void overdraft_is_bounded_at_the_longest_unit(void **state)
+TH_TEST(overdraft_is_bounded_at_the_longest_unit)
 {
 	const struct natra_limits l = limits_of(1000, EDT);
 	const uint64_t now = 100 * SIM_SECOND;
@@ -418,7 +403,6 @@ static void overdraft_is_bounded_at_the_longest_unit(void **state)
 	struct natra_span span;
 	struct natra_turn turn;
 
-	(void)state;
 	assert_int_equal(l.fair_shift, 32);
 	natra_fair_span(&fair, &l, now, SIM_MS, true, &span);
 	natra_fair_turn(&fair, clocks, 0, &span, l.fair_shift, &turn);
@@ -426,7 +410,7 @@ static void overdraft_is_bounded_at_the_longest_unit(void **state)
 }
 
 /* The unit is no less than a long packet takes; see natra_fair.h. */
-static void fair_unit_follows_the_rate(void **state)
+TH_TEST(fair_unit_follows_the_rate)
 {
 	static const struct {
 		uint64_t rate;
@@ -440,7 +424,6 @@ static void fair_unit_follows_the_rate(void **state)
 		{NATRA_RATE_MAX_BITS_PER_SEC, 24, 26, 24},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(cases); i++) {
 		struct natra_limits l = limits_of(cases[i].rate, EDT);
 
@@ -453,27 +436,4 @@ static void fair_unit_follows_the_rate(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(k_times_the_longest_cost_does_not_overflow),
-		cmocka_unit_test(stale_clock_is_set_again),
-		cmocka_unit_test(long_packet_is_not_forgotten),
-		cmocka_unit_test(shared_cell_makes_nobody_wait),
-		cmocka_unit_test(unused_share_is_kept_for_three_units),
-		cmocka_unit_test(time_is_exact_where_it_matters),
-		cmocka_unit_test(overdraft_is_bounded_at_the_longest_unit),
-		cmocka_unit_test(fair_unit_follows_the_rate),
-		cmocka_unit_test(rate_is_exact_where_packets_are_held),
-		cmocka_unit_test(rate_is_exact_soon_after_a_start),
-		cmocka_unit_test(rate_is_near_where_packets_are_policed),
-		cmocka_unit_test(equal_flows_have_equal_shares),
-		cmocka_unit_test(stream_has_its_share_beside_a_flood),
-		cmocka_unit_test(marks_and_drops_are_alike),
-		cmocka_unit_test(little_flow_does_not_wait),
-		cmocka_unit_test(shares_are_found_within_two_seconds),
-		cmocka_unit_test(nothing_wraps_just_after_a_boot),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

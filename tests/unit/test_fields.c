@@ -11,13 +11,12 @@ static void covered_by(bool *covered, size_t offset, size_t size)
 	memset(covered + offset, true, size);
 }
 
-static void each_number_and_word_has_a_row(void **state)
+TH_TEST(each_number_and_word_has_a_row)
 {
 	const size_t begin = offsetof(struct natra_policy, sz) + sizeof(size_t);
 	const size_t end = offsetof(struct natra_policy, shaped_subnets);
 	bool covered[sizeof(struct natra_policy)] = {false};
 
-	(void)state;
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
 		const struct policy_field *field = &policy_fields[i];
 
@@ -39,7 +38,7 @@ static void each_number_and_word_has_a_row(void **state)
 }
 
 /* Records of other builds are read by these places. */
-static void each_field_is_pinned_in_its_place(void **state)
+TH_TEST(each_field_is_pinned_in_its_place)
 {
 	static const struct {
 		const char *name;
@@ -67,7 +66,6 @@ static void each_field_is_pinned_in_its_place(void **state)
 	};
 	bool taken[POLICY_PINNED_SIZE] = {false};
 
-	(void)state;
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
 		const struct policy_field *field = &policy_fields[i];
 
@@ -103,9 +101,8 @@ static bool take_word(char *list, const char *word)
 }
 
 /* natractl and the plugin's messages list the words as `words` does. */
-static void words_are_listed(void **state)
+TH_TEST(words_are_listed)
 {
-	(void)state;
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
 		const struct policy_field *field = &policy_fields[i];
 		char words[128];
@@ -128,9 +125,8 @@ static void words_are_listed(void **state)
 }
 
 /* Each later one of these limits mice more. */
-static void fast_passes_are_listed_by_strictness(void **state)
+TH_TEST(fast_passes_are_listed_by_strictness)
 {
-	(void)state;
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
 		if (policy_fields[i].unit == POLICY_FAST_PASS)
 			assert_string_equal(policy_fields[i].words,
@@ -139,7 +135,7 @@ static void fast_passes_are_listed_by_strictness(void **state)
 }
 
 /* Each setting has one name, spelt for its surface, and none but these. */
-static void names_follow_from_the_members(void **state)
+TH_TEST(names_follow_from_the_members)
 {
 	static const struct {
 		const char *member, *option, *key, *annotation;
@@ -181,7 +177,6 @@ static void names_follow_from_the_members(void **state)
 		{"sli", "--sli", "sli", "natra.io/sli"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
 		const struct policy_field *field = &policy_fields[i];
 		const char *key = policy_field_key(field);
@@ -199,7 +194,7 @@ static void names_follow_from_the_members(void **state)
 }
 
 /* Each row is a policy, and a value that is lower beside one that is not. */
-static void what_is_lower_limits_more(void **state)
+TH_TEST(what_is_lower_limits_more)
 {
 	const struct natra_policy limited = {
 		.ingress_rate_bits_per_sec = 10,
@@ -226,7 +221,6 @@ static void what_is_lower_limits_more(void **state)
 		{"group_floor_bits_per_sec", 0, 5},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(rows); i++) {
 		const struct policy_field *field = policy_fields;
 
@@ -238,16 +232,4 @@ static void what_is_lower_limits_more(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_number_and_word_has_a_row),
-		cmocka_unit_test(each_field_is_pinned_in_its_place),
-		cmocka_unit_test(names_follow_from_the_members),
-		cmocka_unit_test(words_are_listed),
-		cmocka_unit_test(fast_passes_are_listed_by_strictness),
-		cmocka_unit_test(what_is_lower_limits_more),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

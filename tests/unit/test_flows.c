@@ -68,12 +68,11 @@ static bool is_there(__u64 hash)
 	return natra_flow_find(flows, hash) != NULL;
 }
 
-static void flow_is_found_again_with_its_sums(void **state)
+TH_TEST(flow_is_found_again_with_its_sums)
 {
 	const __u64 hash = hash_of(3, 1);
 	const struct natra_flow_entry *entry;
 
-	(void)state;
 	assert_false(note(hash, 100, 1514));
 	assert_true(note(hash, 101, 66));
 	entry = natra_flow_find(flows, hash);
@@ -84,9 +83,8 @@ static void flow_is_found_again_with_its_sums(void **state)
 	assert_int_equal(entry->tag, natra_flow_tag(hash));
 }
 
-static void tag_is_never_that_of_an_empty_way(void **state)
+TH_TEST(tag_is_never_that_of_an_empty_way)
 {
-	(void)state;
 	assert_int_not_equal(natra_flow_tag(0), 0);
 	assert_int_not_equal(natra_flow_tag(0xffffffff), 0);
 	assert_false(is_there(0));
@@ -98,11 +96,10 @@ static void fill_set(__u32 set, __u32 now)
 		note(hash_of(set, n), now, 1000 * (n + 1));
 }
 
-static void least_of_the_set_is_evicted_and_its_sums_with_it(void **state)
+TH_TEST(least_of_the_set_is_evicted_and_its_sums_with_it)
 {
 	const struct natra_flow_entry *entry;
 
-	(void)state;
 	fill_set(2, 100);
 	note(hash_of(2, 0), 110, 9000);
 	assert_false(note(hash_of(2, 9), 120, 5000));
@@ -114,9 +111,8 @@ static void least_of_the_set_is_evicted_and_its_sums_with_it(void **state)
 	assert_int_equal(entry->packets, 1);
 }
 
-static void newcomer_must_be_larger_by_half(void **state)
+TH_TEST(newcomer_must_be_larger_by_half)
 {
-	(void)state;
 	for (__u32 n = 0; n < NATRA_FLOW_WAYS; n++)
 		note(hash_of(2, n), 100, 6400);
 	note(hash_of(2, 9), 100, 9600);
@@ -126,9 +122,8 @@ static void newcomer_must_be_larger_by_half(void **state)
 }
 
 /* A flow's estimate halves in each window of 1024 ticks. */
-static void flow_that_sends_less_now_is_evicted(void **state)
+TH_TEST(flow_that_sends_less_now_is_evicted)
 {
-	(void)state;
 	fill_set(2, 100);
 	note(hash_of(2, 0), 100, 64000);
 	for (__u32 now = 100; now < 8292; now += 1024) {
@@ -141,11 +136,10 @@ static void flow_that_sends_less_now_is_evicted(void **state)
 }
 
 /* Another flow has the cell of the one that is gone. */
-static void idle_flow_is_evicted_whatever_its_cell_says(void **state)
+TH_TEST(idle_flow_is_evicted_whatever_its_cell_says)
 {
 	const __u64 now_ns = 9000ULL << NATRA_FLOW_TICK_SHIFT;
 
-	(void)state;
 	fill_set(2, 100);
 	for (__u32 n = 1; n < NATRA_FLOW_WAYS; n++)
 		note(hash_of(2, n), 9000, 6400);
@@ -175,7 +169,7 @@ static void largest_flow_keeps_its_bytes_among(__u32 others)
 			rounds * bytes);
 }
 
-static void largest_flow_keeps_its_bytes(void **state)
+TH_TEST(largest_flow_keeps_its_bytes)
 {
 	static const __u32 others[] = {15, 39, 63, 199, 999};
 
@@ -187,12 +181,11 @@ static void largest_flow_keeps_its_bytes(void **state)
 
 /* Fair shares make flows equal; none would keep its sums if they evicted each
  * other. */
-static void equal_flows_do_not_evict_each_other(void **state)
+TH_TEST(equal_flows_do_not_evict_each_other)
 {
 	unsigned int inserted = 0;
 	bool is_new;
 
-	(void)state;
 	for (__u32 round = 0; round < 5000; round++) {
 		for (__u32 n = 0; n < 200; n++) {
 			if (note_new(hash_of(n % NATRA_FLOW_SETS, n),
@@ -203,9 +196,8 @@ static void equal_flows_do_not_evict_each_other(void **state)
 	assert_int_equal(inserted, NATRA_FLOWS);
 }
 
-static void sets_do_not_disturb_each_other(void **state)
+TH_TEST(sets_do_not_disturb_each_other)
 {
-	(void)state;
 	for (__u32 set = 0; set < NATRA_FLOW_SETS; set++) {
 		for (__u32 n = 0; n < NATRA_FLOW_WAYS; n++)
 			assert_false(note(hash_of(set, n), 50, 1));
@@ -216,11 +208,10 @@ static void sets_do_not_disturb_each_other(void **state)
 	}
 }
 
-static void ages_are_right_across_the_wrap_of_the_clock(void **state)
+TH_TEST(ages_are_right_across_the_wrap_of_the_clock)
 {
 	const __u32 start = 0U - 100;
 
-	(void)state;
 	fill_set(5, start);
 	note(hash_of(5, 9), start + 200, 64);
 	assert_false(is_there(hash_of(5, 9)));
@@ -232,16 +223,15 @@ static void ages_are_right_across_the_wrap_of_the_clock(void **state)
 }
 
 /* Another CPU has noted its packet at a later tick than this one's clock has. */
-static void flow_that_is_seen_later_keeps_its_entry(void **state)
+TH_TEST(flow_that_is_seen_later_keeps_its_entry)
 {
-	(void)state;
 	for (__u32 n = 0; n < NATRA_FLOW_WAYS; n++)
 		note(hash_of(2, n), 101, 6400);
 	note(hash_of(2, 9), 100, 6400);
 	assert_false(is_there(hash_of(2, 9)));
 }
 
-static void a_flow_is_idle_at_each_age(void **state)
+TH_TEST(a_flow_is_idle_at_each_age)
 {
 	static const struct {
 		__u32 age;
@@ -254,7 +244,6 @@ static void a_flow_is_idle_at_each_age(void **state)
 		{-1025U, true},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct natra_flow_entry flow = {.last = 7 - rows[i].age};
 
@@ -263,32 +252,11 @@ static void a_flow_is_idle_at_each_age(void **state)
 	}
 }
 
-static void tick_is_2_to_the_20_ns(void **state)
+TH_TEST(tick_is_2_to_the_20_ns)
 {
-	(void)state;
 	assert_int_equal(natra_flow_now((1 << 20) - 1), 0);
 	assert_int_equal(natra_flow_now(1 << 20), 1);
 	assert_int_equal(natra_flow_now(3ULL << 52), 0);
 }
 
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup(name, clear)
-	const struct CMUnitTest tests[] = {
-		CASE(flow_is_found_again_with_its_sums),
-		CASE(tag_is_never_that_of_an_empty_way),
-		CASE(least_of_the_set_is_evicted_and_its_sums_with_it),
-		CASE(newcomer_must_be_larger_by_half),
-		CASE(flow_that_sends_less_now_is_evicted),
-		CASE(idle_flow_is_evicted_whatever_its_cell_says),
-		CASE(largest_flow_keeps_its_bytes),
-		CASE(equal_flows_do_not_evict_each_other),
-		CASE(sets_do_not_disturb_each_other),
-		CASE(ages_are_right_across_the_wrap_of_the_clock),
-		CASE(flow_that_is_seen_later_keeps_its_entry),
-		CASE(a_flow_is_idle_at_each_age),
-		CASE(tick_is_2_to_the_20_ns),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN_EACH(clear, NULL)

@@ -22,12 +22,11 @@ static void assert_refused(const struct natra_group_info *group,
 		fail_msg("'%s' does not say '%s'", error, what);
 }
 
-static void bad_groups_are_refused(void **state)
+TH_TEST(bad_groups_are_refused)
 {
 	struct natra_group_info good = NATRA_INIT(good), bad;
 	char name[NATRA_GROUP_NAME_MAX + 2], error[256];
 
-	(void)state;
 	good.name = "team a";
 	good.parent = "node";
 	good.egress_rate_bits_per_sec = 10 * MBIT;
@@ -68,12 +67,11 @@ static void assert_policy_refused(const struct natra_policy *p,
 		fail_msg("'%s' does not say '%s'", error, what);
 }
 
-static void bad_members_are_refused(void **state)
+TH_TEST(bad_members_are_refused)
 {
 	struct natra_policy p = policy_of(10 * MBIT, 20 * MBIT);
 	struct natra_group_info limits = NATRA_INIT(limits);
 
-	(void)state;
 	p.group_weight = 2;
 	assert_policy_refused(&p, "group_weight: 2 without a group");
 	memset(p.group, 'g', sizeof(p.group));
@@ -96,12 +94,11 @@ static void bad_members_are_refused(void **state)
 }
 
 /* What a pacer has charged its backstop does not charge again. */
-static void backstop_is_no_member(void **state)
+TH_TEST(backstop_is_no_member)
 {
 	struct natra_policy p = policy_of(10 * MBIT, 20 * MBIT);
 	struct natra_limits l;
 
-	(void)state;
 	p.group[0] = 'g';
 	p.group_weight = 4;
 	l = policy_limits(&p, LEG_INGRESS, false);
@@ -119,13 +116,4 @@ static void backstop_is_no_member(void **state)
 	assert_int_equal(l.member.share, 65536 / 4);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bad_groups_are_refused),
-		cmocka_unit_test(bad_members_are_refused),
-		cmocka_unit_test(backstop_is_no_member),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

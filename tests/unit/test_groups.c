@@ -216,13 +216,12 @@ static void assert_most(double value, double most)
 		fail_msg("%.2f is over %.2f", value, most);
 }
 
-static void members_share_by_weight(void **state)
+TH_TEST(members_share_by_weight)
 {
 	struct source s[MEMBERS] = {
 		{.weight = 1}, {.weight = 2}, {.weight = 1}};
 	struct sim sim;
 
-	(void)state;
 	begin(&sim, 100 * MBIT, true, s, MEMBERS);
 	run(&sim, 3 * SECOND);
 	run(&sim, 6 * SECOND);
@@ -263,20 +262,18 @@ static void floors_hold(bool held, double most)
 	}
 }
 
-static void floors_hold_beside_a_flood_that_is_held(void **state)
+TH_TEST(floors_hold_beside_a_flood_that_is_held)
 {
-	(void)state;
 	floors_hold(true, 102);
 }
 
-static void floors_hold_beside_a_flood_that_is_policed(void **state)
+TH_TEST(floors_hold_beside_a_flood_that_is_policed)
 {
-	(void)state;
 	floors_hold(false, 105);
 }
 
 /* Floors may add up to all of the group. */
-static void floors_of_the_whole_rate_hold(void **state)
+TH_TEST(floors_of_the_whole_rate_hold)
 {
 	struct source s[MEMBERS] = {
 		{.rate_bits = 300 * MBIT, .floor_bits = 50 * MBIT},
@@ -284,7 +281,6 @@ static void floors_of_the_whole_rate_hold(void **state)
 		{.rate_bits = 300 * MBIT}};
 	struct sim sim;
 
-	(void)state;
 	begin(&sim, 100 * MBIT, true, s, MEMBERS);
 	run(&sim, 3 * SECOND);
 	run(&sim, 7 * SECOND);
@@ -293,7 +289,7 @@ static void floors_of_the_whole_rate_hold(void **state)
 	assert_most(sum(&sim, 4), 102);
 }
 
-static void nobody_within_its_floor_waits(void **state)
+TH_TEST(nobody_within_its_floor_waits)
 {
 	struct source s[MEMBERS] = {
 		{.rate_bits = 19 * MBIT, .floor_bits = 20 * MBIT},
@@ -301,7 +297,6 @@ static void nobody_within_its_floor_waits(void **state)
 		{.rate_bits = 300 * MBIT, .weight = 64}};
 	struct sim sim;
 
-	(void)state;
 	begin(&sim, 100 * MBIT, true, s, MEMBERS);
 	run(&sim, 6 * SECOND);
 	assert_int_equal(s[0].held, 0);
@@ -309,14 +304,13 @@ static void nobody_within_its_floor_waits(void **state)
 }
 
 /* The same without a floor, once K is found. */
-static void nobody_within_its_share_waits(void **state)
+TH_TEST(nobody_within_its_share_waits)
 {
 	struct source s[MEMBERS] = {{.rate_bits = 25 * MBIT},
 				    {.rate_bits = 300 * MBIT},
 				    {.rate_bits = 300 * MBIT}};
 	struct sim sim;
 
-	(void)state;
 	begin(&sim, 100 * MBIT, true, s, MEMBERS);
 	run(&sim, 4 * SECOND);
 	run(&sim, 8 * SECOND);
@@ -325,11 +319,10 @@ static void nobody_within_its_share_waits(void **state)
 }
 
 /* Mice go ahead of their turn, but their member has no more than its weight in the end. */
-static void mice_of_a_member_have_its_share(void **state)
+TH_TEST(mice_of_a_member_have_its_share)
 {
 	static const uint64_t rates[] = {2 * MBIT, 20 * MBIT, 100 * MBIT};
 
-	(void)state;
 	for (size_t i = 0; i < 2 * TH_LEN(rates); i++) {
 		const uint64_t rate = rates[i / 2];
 		const double part = (double)rate / 5e6;
@@ -347,7 +340,7 @@ static void mice_of_a_member_have_its_share(void **state)
 }
 
 /* What is idle is borrowed within a second, and given back within one. */
-static void idle_share_is_borrowed_and_given_back(void **state)
+TH_TEST(idle_share_is_borrowed_and_given_back)
 {
 	struct source s[MEMBERS] = {{.weight = 1, .floor_bits = 20 * MBIT},
 				    {.weight = 2, .floor_bits = 30 * MBIT},
@@ -357,7 +350,6 @@ static void idle_share_is_borrowed_and_given_back(void **state)
 				     .to_ns = 8 * SECOND}};
 	struct sim sim;
 
-	(void)state;
 	begin(&sim, 100 * MBIT, true, s, MEMBERS);
 	run(&sim, 3 * SECOND);
 	run(&sim, 4 * SECOND);
@@ -376,7 +368,7 @@ static void idle_share_is_borrowed_and_given_back(void **state)
 }
 
 /* A group that is a member of another one is held by both. */
-static void parent_holds_its_groups(void **state)
+TH_TEST(parent_holds_its_groups)
 {
 	struct source s[MEMBERS] = {
 		{.weight = 1}, {.weight = 2}, {.weight = 1}};
@@ -384,7 +376,6 @@ static void parent_holds_its_groups(void **state)
 	struct natra_group_given given = group_of(100 * MBIT);
 	struct sim sim;
 
-	(void)state;
 	given.parent = 2;
 	begin(&sim, 100 * MBIT, true, s, MEMBERS);
 	sim.group.limits[0] = group_limits(&given, &parent, true);
@@ -398,7 +389,7 @@ static void parent_holds_its_groups(void **state)
 }
 
 /* A clock from a time when the group was much slower is not waited for. */
-static void stale_clocks_mean_nothing(void **state)
+TH_TEST(stale_clocks_mean_nothing)
 {
 	struct source s[MEMBERS] = {
 		{.rate_bits = 30 * MBIT},
@@ -406,7 +397,6 @@ static void stale_clocks_mean_nothing(void **state)
 		{.rate_bits = 9 * MBIT, .weight = 1, .floor_bits = 10 * MBIT}};
 	struct sim sim;
 
-	(void)state;
 	begin(&sim, 100 * MBIT, true, s, MEMBERS);
 	s[0].member.clock_ns = BEGIN_NS + 3600 * SECOND;
 	s[2].member.floor_ns = BEGIN_NS + 3600 * SECOND;
@@ -420,13 +410,12 @@ static void stale_clocks_mean_nothing(void **state)
 }
 
 /* The turn of a packet that goes before it is not the latest one. */
-static void turn_to_come_is_not_the_latest(void **state)
+TH_TEST(turn_to_come_is_not_the_latest)
 {
 	static const uint64_t delays[] = {0, 50 * MS};
 	const struct natra_group_given given = group_of(10 * MBIT);
 	const struct natra_group_limits l = group_limits(&given, NULL, true);
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct natra_group group = {0};
 
@@ -440,11 +429,10 @@ static void turn_to_come_is_not_the_latest(void **state)
 }
 
 /* A direction without a rate has none. */
-static void floors_are_of_rates(void **state)
+TH_TEST(floors_are_of_rates)
 {
 	struct natra_group_given given = group_of(100 * MBIT), parent = given;
 
-	(void)state;
 	given.parent = 2;
 	given.floor_bits_per_sec = 50 * MBIT;
 	given.rate_bits_per_sec[0] = 0;
@@ -454,23 +442,21 @@ static void floors_are_of_rates(void **state)
 		group_limits(&given, &parent, true).parent.floor.mult, 0);
 }
 
-static void long_bursts_have_a_scale(void **state)
+TH_TEST(long_bursts_have_a_scale)
 {
-	(void)state;
 	/* A half of 2^50 ns. */
 	assert_int_equal(natra_group_from_scale(1ULL << 50, 1ULL << 60,
 						(1ULL << 60) - (1ULL << 31)),
 			 (1ULL << 60) - (1ULL << 49));
 }
 
-static void scales_agree(void **state)
+TH_TEST(scales_agree)
 {
 	const struct natra_group_given given = group_of(100 * MBIT);
 	const struct natra_group_limits l = group_limits(&given, NULL, false);
 	const uint64_t now_ns = BEGIN_NS, burst_ns = l.rate.burst_ns;
 	uint64_t scaled;
 
-	(void)state;
 	assert_int_equal(natra_group_to_scale(&l, now_ns, now_ns + 5),
 			 now_ns + 5);
 	assert_int_equal(natra_group_from_scale(1, now_ns, now_ns + 5),
@@ -484,24 +470,4 @@ static void scales_agree(void **state)
 			now_ns - SECOND / 100 + MS / 100);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(members_share_by_weight),
-		cmocka_unit_test(floors_hold_beside_a_flood_that_is_held),
-		cmocka_unit_test(floors_hold_beside_a_flood_that_is_policed),
-		cmocka_unit_test(floors_of_the_whole_rate_hold),
-		cmocka_unit_test(nobody_within_its_floor_waits),
-		cmocka_unit_test(nobody_within_its_share_waits),
-		cmocka_unit_test(mice_of_a_member_have_its_share),
-		cmocka_unit_test(idle_share_is_borrowed_and_given_back),
-		cmocka_unit_test(parent_holds_its_groups),
-		cmocka_unit_test(stale_clocks_mean_nothing),
-		cmocka_unit_test(turn_to_come_is_not_the_latest),
-		cmocka_unit_test(floors_are_of_rates),
-		cmocka_unit_test(long_bursts_have_a_scale),
-		cmocka_unit_test(scales_agree),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

@@ -36,11 +36,10 @@ static struct natra_tuple random_tuple(uint64_t *seed, __u8 version)
 }
 
 /* The data path hashes most packets without a tuple, by another formula. */
-static void formulas_of_fast_and_slow_path_agree(void **state)
+TH_TEST(formulas_of_fast_and_slow_path_agree)
 {
 	uint64_t seed = 2;
 
-	(void)state;
 	for (int i = 0; i < 1000; i++) {
 		struct natra_tuple t = random_tuple(&seed, 4);
 		__u32 kind = natra_hash_kind(4, t.protocol, t.fragment);
@@ -63,11 +62,10 @@ static void assert_hash_differs(const struct natra_tuple *a,
 			     natra_hash_tuple(keys, b));
 }
 
-static void every_bit_of_the_identity_matters(void **state)
+TH_TEST(every_bit_of_the_identity_matters)
 {
 	uint64_t seed = 3;
 
-	(void)state;
 	for (__u8 version = 4; version <= 6; version += 2) {
 		const struct natra_tuple t = random_tuple(&seed, version);
 		struct natra_tuple u;
@@ -98,12 +96,11 @@ static void every_bit_of_the_identity_matters(void **state)
 	}
 }
 
-static void versions_and_directions_are_apart(void **state)
+TH_TEST(versions_and_directions_are_apart)
 {
 	struct natra_tuple t = {.version = 4, .protocol = 6, .ports = 80};
 	struct natra_tuple u = t;
 
-	(void)state;
 	u.version = 6;
 	assert_hash_differs(&t, &u);
 	u = t;
@@ -112,7 +109,7 @@ static void versions_and_directions_are_apart(void **state)
 	assert_hash_differs(&t, &u);
 }
 
-static void every_key_matters(void **state)
+TH_TEST(every_key_matters)
 {
 	uint64_t seed = 4;
 	struct natra_tuple v4 = random_tuple(&seed, 4);
@@ -120,7 +117,6 @@ static void every_key_matters(void **state)
 	__u64 hash4 = natra_hash_tuple(keys, &v4);
 	__u64 hash6 = natra_hash_tuple(keys, &v6);
 
-	(void)state;
 	for (int i = 0; i < NATRA_HASH_KEYS; i++) {
 		/* The last three words of an IPv4 address are 0. */
 		bool v4_has = i < 4 || i == 7;
@@ -133,7 +129,7 @@ static void every_key_matters(void **state)
 }
 
 /* Tuples that collide in a row with one set of keys do not with another set. */
-static void collisions_do_not_carry_over_to_other_keys(void **state)
+TH_TEST(collisions_do_not_carry_over_to_other_keys)
 {
 	const struct natra_tuple target = {.version = 4, .protocol = 6};
 	__u16 row0 = (__u16)natra_hash_tuple(keys, &target);
@@ -142,7 +138,6 @@ static void collisions_do_not_carry_over_to_other_keys(void **state)
 	size_t len = 0, still = 0;
 	uint64_t seed = 5;
 
-	(void)state;
 	while (len < TH_LEN(found)) {
 		t.ports++;
 		if (((natra_hash_tuple(keys, &t) ^ row0) & 0x7ff) == 0)
@@ -205,11 +200,10 @@ static struct natra_tuple nth_tuple(int pattern, __u32 n)
 	return t;
 }
 
-static void rows_are_evenly_used_by_similar_tuples(void **state)
+TH_TEST(rows_are_evenly_used_by_similar_tuples)
 {
 	static __u64 hashes[SAMPLES];
 
-	(void)state;
 	for (int pattern = 0; pattern < 4; pattern++) {
 		for (__u32 i = 0; i < SAMPLES; i++) {
 			struct natra_tuple t = nth_tuple(pattern, i);
@@ -226,17 +220,4 @@ static void rows_are_evenly_used_by_similar_tuples(void **state)
 	}
 }
 
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup(name, make_keys)
-	const struct CMUnitTest tests[] = {
-		CASE(formulas_of_fast_and_slow_path_agree),
-		CASE(every_bit_of_the_identity_matters),
-		CASE(versions_and_directions_are_apart),
-		CASE(every_key_matters),
-		CASE(collisions_do_not_carry_over_to_other_keys),
-		CASE(rows_are_evenly_used_by_similar_tuples),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN_EACH(make_keys, NULL)

@@ -20,7 +20,7 @@ static struct natra_neighbour neighbour(const char *program, bool is_on_host)
 }
 
 /* The interfaces have one name, as a pod may choose. */
-static void test_sides_of_one_name(void **state)
+TH_TEST(test_sides_of_one_name)
 {
 	struct natra_info info = {
 		.mode = NATRA_MODE_CLSACT_HOSTSIDE,
@@ -31,7 +31,6 @@ static void test_sides_of_one_name(void **state)
 	struct natra_neighbour e = neighbour("cali_from_wl", false);
 	struct hold in_pod = {.info = &info}, on_host = {.info = &info};
 
-	(void)state;
 	assert_int_equal(hold_note(&in_pod, &e), 0);
 	assert_null(hold_lost(&in_pod));
 	assert_null(in_pod.owner);
@@ -46,11 +45,4 @@ static void test_sides_of_one_name(void **state)
 	assert_null(hold_lost(&on_host));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sides_of_one_name),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

@@ -32,12 +32,11 @@ __attribute__((format(printf, 1, 2))) static void print(const char *format, ...)
 	va_end(args);
 }
 
-static void all_lines_are_logged(void **state)
+TH_TEST(all_lines_are_logged)
 {
 	struct natra n = {.log_fn = note};
 	char verifier[1000];
 
-	(void)state;
 	memset(verifier, 'v', sizeof(verifier) - 1);
 	verifier[sizeof(verifier) - 1] = '\0';
 	memcpy(verifier + 700, "\n\nlast\n", 7);
@@ -55,11 +54,10 @@ static void all_lines_are_logged(void **state)
 	assert_null(strstr(logged, "<>"));
 }
 
-static void nobody_listens(void **state)
+TH_TEST(nobody_listens)
 {
 	struct natra n = {0};
 
-	(void)state;
 	logged[0] = '\0';
 	{
 		LIBBPF_LOG_SCOPE(&n);
@@ -69,12 +67,4 @@ static void nobody_listens(void **state)
 	assert_string_equal(logged, "");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_lines_are_logged),
-		cmocka_unit_test(nobody_listens),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

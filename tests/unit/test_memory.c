@@ -43,18 +43,10 @@ static void expect_end(void *(*allocate)(void))
 	assert_int_equal(close(fds[0]), 0);
 }
 
-static void test_ends(void **state)
+TH_TEST(test_ends)
 {
-	(void)state;
 	expect_end(too_much);
 	expect_end(too_much_for_cjson);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ends),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

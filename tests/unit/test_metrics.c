@@ -20,7 +20,7 @@ static void end(struct text *t, const char *expected)
 	free(t->text);
 }
 
-static void types_and_units_are_those_of_each_format(void **state)
+TH_TEST(types_and_units_are_those_of_each_format)
 {
 	static const struct metric bytes = {"x_bytes", METRIC_COUNTER, "bytes",
 					    "Help."};
@@ -29,7 +29,6 @@ static void types_and_units_are_those_of_each_format(void **state)
 					    "seconds", "Help."};
 	struct text t;
 
-	(void)state;
 	for (int is_openmetrics = 0; is_openmetrics < 2; is_openmetrics++) {
 		begin(&t, is_openmetrics);
 		exposition_begin(&t.e, &bytes);
@@ -64,7 +63,7 @@ static void types_and_units_are_those_of_each_format(void **state)
 }
 
 /* Each series counts all before it, also what is between two series. */
-static void histograms_are_cumulative(void **state)
+TH_TEST(histograms_are_cumulative)
 {
 	static const struct metric delays = {"x_seconds", METRIC_HISTOGRAM,
 					     "seconds", "Help."};
@@ -73,7 +72,6 @@ static void histograms_are_cumulative(void **state)
 	struct natra_histogram h = {.sum_ns = 12345678901};
 	struct text t;
 
-	(void)state;
 	for (size_t i = 0; i < NATRA_HISTOGRAM_BUCKETS; i++)
 		h.count[i] = 1;
 	h.count[5] = 10;
@@ -91,7 +89,7 @@ static void histograms_are_cumulative(void **state)
 		"x_seconds_count{a=\"b\"} 40\n");
 }
 
-static void values_of_labels_are_escaped(void **state)
+TH_TEST(values_of_labels_are_escaped)
 {
 	static const struct metric gauge = {"x", METRIC_GAUGE, NULL, "Help."};
 	const struct label labels[] = {{"a", "\"\\\n"},
@@ -100,7 +98,6 @@ static void values_of_labels_are_escaped(void **state)
 				       {NULL, NULL}};
 	struct text t;
 
-	(void)state;
 	begin(&t, false);
 	exposition_begin(&t.e, &gauge);
 	exposition_count(&t.e, labels, 0);
@@ -111,14 +108,13 @@ static void values_of_labels_are_escaped(void **state)
 }
 
 /* A line may be longer than the buffer that it is written from. */
-static void long_values_are_whole(void **state)
+TH_TEST(long_values_are_whole)
 {
 	static const struct metric gauge = {"x", METRIC_GAUGE, NULL, "Help."};
 	char value[3001], expected[3100];
 	const struct label labels[] = {{"a", value}, {NULL, NULL}};
 	struct text t;
 
-	(void)state;
 	for (size_t len = 1000; len < sizeof(value); len += 500) {
 		for (size_t i = 0; i < len; i++)
 			value[i] = (char)('a' + i % 26);
@@ -134,19 +130,18 @@ static void long_values_are_whole(void **state)
 	}
 }
 
-static void a_metric_without_samples_is_left_out(void **state)
+TH_TEST(a_metric_without_samples_is_left_out)
 {
 	static const struct metric gauge = {"x", METRIC_GAUGE, NULL, "Help."};
 	struct text t;
 
-	(void)state;
 	begin(&t, true);
 	exposition_begin(&t.e, &gauge);
 	exposition_end(&t.e);
 	end(&t, "# EOF\n");
 }
 
-static void the_client_chooses_the_format(void **state)
+TH_TEST(the_client_chooses_the_format)
 {
 	static const struct {
 		const char *accept;
@@ -176,13 +171,12 @@ static void the_client_chooses_the_format(void **state)
 		{",,;;q=1,", false},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		assert_int_equal(exposition_accepts_openmetrics(rows[i].accept),
 				 rows[i].is_openmetrics);
 }
 
-static void only_names_of_pods_become_labels(void **state)
+TH_TEST(only_names_of_pods_become_labels)
 {
 	static const char *const pods[] = {"shop/web-0", "a/b", "0/0.1-x.y"};
 	static const char *const others[] = {
@@ -192,7 +186,6 @@ static void only_names_of_pods_become_labels(void **state)
 		"a/b.-c",   "a/b\n", "a b/c", "a/\xc3", "x/free text"};
 	char namespace[NAMESPACE_MAX + 1], pod[POD_MAX + 1], text[400];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(pods) / sizeof(pods[0]); i++) {
 		assert_true(split_label(pods[i], namespace, pod));
 		(void)snprintf(text, sizeof(text), "%s/%s", namespace, pod);
@@ -237,7 +230,7 @@ static void check_lines(char *text, const char *const *lines)
 	free(text);
 }
 
-static void no_two_series_have_the_same_labels(void **state)
+TH_TEST(no_two_series_have_the_same_labels)
 {
 	static const char *const lines[] = {
 		"natra_bytes_total{interface=\"eth0\",attachment=\"id-0\","
@@ -268,7 +261,6 @@ static void no_two_series_have_the_same_labels(void **state)
 	static const struct families_options o;
 	char *text = write_three(&o);
 
-	(void)state;
 	assert_null(strstr(text, "natra_connects_begun_total{interface"));
 	/* Nothing is known of what goes into the pod. */
 	assert_null(strstr(text, "direction=\"ingress\""));
@@ -277,7 +269,7 @@ static void no_two_series_have_the_same_labels(void **state)
 
 /* Each class has series of its own, and the rest those without such a label. What is
  * known of the attachment is there once. */
-static void classes_have_their_label(void **state)
+TH_TEST(classes_have_their_label)
 {
 	static const char *const lines[] = {
 		"natra_bytes_total{namespace=\"shop\",pod=\"web\","
@@ -302,7 +294,6 @@ static void classes_have_their_label(void **state)
 	const char *info;
 	struct text t;
 
-	(void)state;
 	classes[0].stats.egress.mice.bytes = 5;
 	classes[1].stats.egress.mice.bytes = 7;
 	pod.classes = classes;
@@ -320,7 +311,7 @@ static void classes_have_their_label(void **state)
 	}
 }
 
-static void basic_verdicts_are_sums(void **state)
+TH_TEST(basic_verdicts_are_sums)
 {
 	static const char *const lines[] = {
 		"attachment=\"id-0\",direction=\"egress\",verdict=\"passed\"} 10001\n",
@@ -332,11 +323,10 @@ static void basic_verdicts_are_sums(void **state)
 		NULL};
 	static const struct families_options o = {.is_basic = true};
 
-	(void)state;
 	check_lines(write_three(&o), lines);
 }
 
-static void namespaces_are_sums(void **state)
+TH_TEST(namespaces_are_sums)
 {
 	static const char *const lines[] = {
 		"natra_bytes_total{direction=\"egress\",verdict=\"mice\"} 1\n",
@@ -354,12 +344,11 @@ static void namespaces_are_sums(void **state)
 		NULL};
 	static const struct families_options o = {.by_namespace = true};
 
-	(void)state;
 	check_lines(write_three(&o), lines);
 }
 
 /* A direction without a rate has no series. */
-static void groups_have_series(void **state)
+TH_TEST(groups_have_series)
 {
 	struct group_metrics group = {
 		.name = "team",
@@ -372,7 +361,6 @@ static void groups_have_series(void **state)
 	const struct families_options options = {0};
 	struct text t;
 
-	(void)state;
 	begin(&t, false);
 	families_write(&t.e, &node, &options);
 	assert_int_equal(fclose(t.e.out), 0);
@@ -389,22 +377,4 @@ static void groups_have_series(void **state)
 	free(t.text);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(groups_have_series),
-		cmocka_unit_test(types_and_units_are_those_of_each_format),
-		cmocka_unit_test(histograms_are_cumulative),
-		cmocka_unit_test(values_of_labels_are_escaped),
-		cmocka_unit_test(long_values_are_whole),
-		cmocka_unit_test(a_metric_without_samples_is_left_out),
-		cmocka_unit_test(the_client_chooses_the_format),
-		cmocka_unit_test(only_names_of_pods_become_labels),
-		cmocka_unit_test(no_two_series_have_the_same_labels),
-		cmocka_unit_test(classes_have_their_label),
-		cmocka_unit_test(basic_verdicts_are_sums),
-		cmocka_unit_test(namespaces_are_sums),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

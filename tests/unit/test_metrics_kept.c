@@ -74,7 +74,7 @@ static struct pod_metrics counting(const char *id, uint64_t n)
 	return pod;
 }
 
-static void a_sum_never_falls(void **state)
+TH_TEST(a_sum_never_falls)
 {
 	struct pod_metrics first[] = {counting("a", 100), counting("b", 10)};
 	struct pod_metrics two[] = {counting("a", 120), counting("b", 10)};
@@ -83,7 +83,6 @@ static void a_sum_never_falls(void **state)
 	struct kept *kept = NULL;
 	size_t len = 0;
 
-	(void)state;
 	/* A counter that were not near 0 would be added again after a restart. */
 	assert_int_equal(scrape(&kept, &len, first, 2), 0);
 	assert_int_equal(scrape(&kept, &len, first, 2), 0);
@@ -98,14 +97,13 @@ static void a_sum_never_falls(void **state)
 	free(kept);
 }
 
-static void what_is_missed_for_a_moment_counts_once(void **state)
+TH_TEST(what_is_missed_for_a_moment_counts_once)
 {
 	struct pod_metrics two[] = {counting("a", 100), counting("b", 10)};
 	struct pod_metrics *b = &two[1];
 	struct kept *kept = NULL;
 	size_t len = 0;
 
-	(void)state;
 	assert_int_equal(scrape(&kept, &len, two, 2), 0);
 	two[0] = counting("a", 101);
 	assert_int_equal(scrape(&kept, &len, two, 2), 1);
@@ -116,13 +114,12 @@ static void what_is_missed_for_a_moment_counts_once(void **state)
 	free(kept);
 }
 
-static void pods_after_the_first_scrape_count_from_0(void **state)
+TH_TEST(pods_after_the_first_scrape_count_from_0)
 {
 	struct pod_metrics one = counting("a", 7);
 	struct kept *kept = NULL;
 	size_t len = 0;
 
-	(void)state;
 	assert_int_equal(scrape(&kept, &len, NULL, 0), 0);
 	assert_int_equal(scrape(&kept, &len, &one, 1), 7);
 	free(kept);
@@ -139,14 +136,13 @@ static uint64_t set_pin(struct pod_metrics *pod)
 	       (uint64_t)st.st_mtim.tv_nsec;
 }
 
-static void an_older_pod_that_was_not_read_begins_at_0(void **state)
+TH_TEST(an_older_pod_that_was_not_read_begins_at_0)
 {
 	struct pod_metrics two[] = {counting("a", 100), counting("b", 7)};
 	struct kept *kept = NULL;
 	const uint64_t date_ns = set_pin(&two[0]) + SCRAPE_NS + NS_PER_S;
 	size_t len = 0;
 
-	(void)state;
 	assert_int_equal(scrape(&kept, &len, &two[1], 1), 0);
 	assert_int_equal(scrape_at(date_ns, &kept, &len, two, 2), 0);
 	two[0].stats.egress.mice.packets += 5;
@@ -158,7 +154,7 @@ static void an_older_pod_that_was_not_read_begins_at_0(void **state)
 }
 
 /* When the clock was set back before or after the pod was made, that changes nothing. */
-static void a_younger_pod_counts_from_0(void **state)
+TH_TEST(a_younger_pod_counts_from_0)
 {
 	struct pod_metrics two[] = {counting("a", 100), counting("b", 7)};
 	const uint64_t made_ns = set_pin(&two[0]);
@@ -168,7 +164,6 @@ static void a_younger_pod_counts_from_0(void **state)
 		made_ns - 100 * NS_PER_S,
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(dates_ns) / sizeof(dates_ns[0]); i++) {
 		struct kept *kept = NULL;
 		size_t len = 0;
@@ -224,12 +219,11 @@ static struct kept *sums_named(size_t len)
 	return list;
 }
 
-static void sums_without_pods_go(void **state)
+TH_TEST(sums_without_pods_go)
 {
 	struct kept *kept = sums_named(2);
 	size_t len = 2, others;
 
-	(void)state;
 	/* It has pods, and then none for a day. */
 	assert_true(keeps_old(&kept, &len, 1000, "old", &others));
 	assert_int_equal(others, 1);
@@ -242,13 +236,12 @@ static void sums_without_pods_go(void **state)
 	free(kept);
 }
 
-static void sums_are_bounded(void **state)
+TH_TEST(sums_are_bounded)
 {
 	const size_t many = 5000;
 	struct kept *kept = sums_named(many);
 	size_t len = many, others;
 
-	(void)state;
 	/* The one that has pods is the oldest, and stays. */
 	assert_true(keeps_old(&kept, &len, 200, "old", &others));
 	assert_int_equal(others, KEPT_IDLE_MAX);
@@ -256,17 +249,4 @@ static void sums_are_bounded(void **state)
 	free(kept);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_sum_never_falls),
-		cmocka_unit_test(what_is_missed_for_a_moment_counts_once),
-		cmocka_unit_test(pods_after_the_first_scrape_count_from_0),
-		cmocka_unit_test(an_older_pod_that_was_not_read_begins_at_0),
-		cmocka_unit_test(a_younger_pod_counts_from_0),
-		cmocka_unit_test(sums_without_pods_go),
-		cmocka_unit_test(sums_are_bounded),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

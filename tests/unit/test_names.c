@@ -32,42 +32,28 @@ static const char *const bad[] = {"",    "Auto", "auto ", " auto",
 		assert_int_equal(value, first);                                \
 	} while (0)
 
-static void modes_have_their_names(void **state)
+TH_TEST(modes_have_their_names)
 {
-	(void)state;
 	CHECK_ENUM(mode, NATRA_MODE_CLSACT_PODSIDE, NATRA_MODE_MAX, "auto",
 		   "tcx-podside", "clsact-podside", "tcx-hostside",
 		   "clsact-hostside");
 }
 
-static void edt_settings_have_their_names(void **state)
+TH_TEST(edt_settings_have_their_names)
 {
-	(void)state;
 	CHECK_ENUM(edt, NATRA_EDT_ON, NATRA_EDT_MAX, "auto", "on", "off");
 }
 
-static void fast_passes_have_their_names(void **state)
+TH_TEST(fast_passes_have_their_names)
 {
-	(void)state;
 	CHECK_ENUM(fast_pass, NATRA_FAST_PASS_STRICT, NATRA_FAST_PASS_MAX,
 		   "free", "strict", "off");
 }
 
-static void ingress_modes_have_their_names(void **state)
+TH_TEST(ingress_modes_have_their_names)
 {
-	(void)state;
 	CHECK_ENUM(ingress_mode, NATRA_INGRESS_MODE_PACE,
 		   NATRA_INGRESS_MODE_MAX, "police", "pace");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(modes_have_their_names),
-		cmocka_unit_test(edt_settings_have_their_names),
-		cmocka_unit_test(fast_passes_have_their_names),
-		cmocka_unit_test(ingress_modes_have_their_names),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

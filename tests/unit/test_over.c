@@ -53,7 +53,7 @@ static uint32_t told_of(uint64_t percent, int windows)
 	return told;
 }
 
-static void a_flood_is_told_once_with_its_factor(void **state)
+TH_TEST(a_flood_is_told_once_with_its_factor)
 {
 	static const uint32_t floods[] = {130, 200, 3720, 100000};
 
@@ -69,9 +69,8 @@ static void a_flood_is_told_once_with_its_factor(void **state)
 	}
 }
 
-static void it_is_told_again_when_it_comes_again(void **state)
+TH_TEST(it_is_told_again_when_it_comes_again)
 {
-	(void)state;
 	(void)window_with(0);
 	assert_int_not_equal(told_of(3720, 600), 0);
 	/* However long it was, it ends in a few windows. */
@@ -80,9 +79,8 @@ static void it_is_told_again_when_it_comes_again(void **state)
 }
 
 /* Half a second of the rate at once, what the horizon holds, and a second of small flows. */
-static void a_burst_is_not_told(void **state)
+TH_TEST(a_burst_is_not_told)
 {
-	(void)state;
 	(void)window_with(0);
 	for (int i = 0; i < 20; i++) {
 		assert_int_equal(window_with(200), 0);
@@ -92,18 +90,16 @@ static void a_burst_is_not_told(void **state)
 	assert_int_equal(over.over_ns, 0);
 }
 
-static void a_few_percent_are_not_told(void **state)
+TH_TEST(a_few_percent_are_not_told)
 {
-	(void)state;
 	assert_int_equal(told_of(110, 1000), 0);
 }
 
 /* Where the limit was lowered within a window, what passed at the higher one is no debt. */
-static void what_passed_at_a_higher_limit_is_not_told(void **state)
+TH_TEST(what_passed_at_a_higher_limit_is_not_told)
 {
 	const struct natra_policy policy = policy_of(0, 100 * RATE);
 
-	(void)state;
 	before = policy_limits(&policy, LEG_EGRESS, true);
 	(void)window_with(0);
 	over.debt = before.over.debt;
@@ -132,21 +128,19 @@ static int windows_until_told(uint32_t percent, bool edits)
 	return windows;
 }
 
-static void who_changes_the_limit_does_not_hide_a_flood(void **state)
+TH_TEST(who_changes_the_limit_does_not_hide_a_flood)
 {
 	static const uint32_t floods[] = {130, 150, 400};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(floods) / sizeof(floods[0]); i++)
 		assert_int_equal(windows_until_told(floods[i], true),
 				 windows_until_told(floods[i], false));
 }
 
-static void what_passed_in_a_pause_does_not_count(void **state)
+TH_TEST(what_passed_in_a_pause_does_not_count)
 {
 	__u64 since_ns;
 
-	(void)state;
 	(void)window_with(0);
 	(void)window_with(5000);
 	active++;
@@ -178,11 +172,10 @@ static uint32_t pass_until_told(struct natra_over *of, uint64_t *sum,
 	return told;
 }
 
-static void any_rate_can_be_exceeded(void **state)
+TH_TEST(any_rate_can_be_exceeded)
 {
 	static const uint64_t rates[] = {1, 1000, NATRA_RATE_MAX_BITS_PER_SEC};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
 		struct natra_policy policy = policy_of(0, rates[i]);
 		uint64_t sum = 0;
@@ -205,18 +198,17 @@ static void any_rate_can_be_exceeded(void **state)
 }
 
 /* It sees the packets that the host side has passed. */
-static void the_backstop_tells_nothing(void **state)
+TH_TEST(the_backstop_tells_nothing)
 {
 	const struct natra_policy policy = policy_of(RATE, 0);
 
-	(void)state;
 	assert_int_equal(policy_backstop(&policy).over.rate, 0);
 	assert_int_not_equal(policy_limits(&policy, LEG_HOST, false).over.rate,
 			     0);
 }
 
 /* It is judged by its own rate, whatever those of its members and of its parent are. */
-static void a_group_has_a_limit_of_its_own(void **state)
+TH_TEST(a_group_has_a_limit_of_its_own)
 {
 	const struct natra_group_given given = {
 		.name = "g",
@@ -224,27 +216,9 @@ static void a_group_has_a_limit_of_its_own(void **state)
 	};
 	const struct natra_group_limits l = group_limits(&given, NULL, true);
 
-	(void)state;
 	assert_int_equal(l.over.rate, limits.over.rate);
 	assert_int_equal(l.over.debt, RATE / 8 + RATE / 16);
 	assert_int_equal(group_limits(&given, NULL, false).over.rate, 0);
 }
 
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup(name, begin)
-	const struct CMUnitTest tests[] = {
-		CASE(a_flood_is_told_once_with_its_factor),
-		CASE(it_is_told_again_when_it_comes_again),
-		CASE(a_burst_is_not_told),
-		CASE(a_few_percent_are_not_told),
-		CASE(what_passed_at_a_higher_limit_is_not_told),
-		CASE(who_changes_the_limit_does_not_hide_a_flood),
-		CASE(what_passed_in_a_pause_does_not_count),
-		CASE(any_rate_can_be_exceeded),
-		CASE(the_backstop_tells_nothing),
-		CASE(a_group_has_a_limit_of_its_own),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN_EACH(begin, NULL)

@@ -10,13 +10,12 @@ static void begin_ipv4(struct packet *p, const struct packet_ip *ip)
 	packet_begin_ipv4(p, ip);
 }
 
-static void tcp_has_addresses_ports_and_header_length(void **state)
+TH_TEST(tcp_has_addresses_ports_and_header_length)
 {
 	const uint8_t saddr[] = {192, 0, 2, 1}, daddr[] = {198, 51, 100, 1};
 	struct packet p;
 	struct parsed r;
 
-	(void)state;
 	packet_make_tcp4(&p, 40000, 0, 1514);
 	r = parse_packet(&p);
 	assert_int_equal(r.kind, NATRA_PARSED_IP);
@@ -33,12 +32,11 @@ static void tcp_has_addresses_ports_and_header_length(void **state)
 	assert_int_equal(r.res.header_len, 14 + 20 + 20);
 }
 
-static void device_without_ethernet_gives_the_same_flow(void **state)
+TH_TEST(device_without_ethernet_gives_the_same_flow)
 {
 	struct packet p;
 	struct parsed l2, l3;
 
-	(void)state;
 	packet_make_tcp4(&p, 40000, 0, 200);
 	l2 = parse_packet(&p);
 	l3 = parse_bytes(&p, 14, p.len - 14, false);
@@ -47,11 +45,10 @@ static void device_without_ethernet_gives_the_same_flow(void **state)
 	assert_int_equal(l3.res.header_len, 40);
 }
 
-static void device_without_ethernet_has_ip_or_an_opaque_flow(void **state)
+TH_TEST(device_without_ethernet_has_ip_or_an_opaque_flow)
 {
 	struct packet p;
 
-	(void)state;
 	packet_make_tcp4(&p, 1, 0, 100);
 	for (unsigned int version = 0; version < 16; version++) {
 		int kind;
@@ -67,13 +64,12 @@ static void device_without_ethernet_has_ip_or_an_opaque_flow(void **state)
 			 NATRA_PARSED_OPAQUE);
 }
 
-static void up_to_two_vlan_tags_are_looked_behind(void **state)
+TH_TEST(up_to_two_vlan_tags_are_looked_behind)
 {
 	static const uint16_t tpids[] = {0x8100, 0x88a8};
 	struct packet p;
 	struct parsed none, r;
 
-	(void)state;
 	packet_make_tcp4(&p, 40000, 0, 100);
 	none = parse_packet(&p);
 	for (int tags = 1; tags <= 2; tags++) {
@@ -92,13 +88,12 @@ static void up_to_two_vlan_tags_are_looked_behind(void **state)
 	}
 }
 
-static void three_vlan_tags_are_one_opaque_flow(void **state)
+TH_TEST(three_vlan_tags_are_one_opaque_flow)
 {
 	const struct natra_tuple zero = {0};
 	struct packet p;
 	struct parsed r;
 
-	(void)state;
 	packet_begin(&p);
 	packet_ethernet(&p);
 	for (uint16_t tag = 0; tag < 3; tag++)
@@ -126,12 +121,11 @@ static struct parsed parse_type(uint16_t type, int tags)
 
 /* The types are one for local experiments, MPLS, PPPoE discovery and session,
  * and one that is not in use. */
-static void each_ethertype_is_a_flow_of_its_own(void **state)
+TH_TEST(each_ethertype_is_a_flow_of_its_own)
 {
 	static const uint16_t types[] = {0x88b5, 0x8847, 0x8848, 0x8863,
 					 0x8864, 0x0600, 0xffff};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(types); i++) {
 		struct parsed r = parse_type(types[i], 0);
 
@@ -152,11 +146,10 @@ static void each_ethertype_is_a_flow_of_its_own(void **state)
 }
 
 /* The types are those of ARP, LACP, IEEE 802.1X and LLDP. */
-static void what_the_link_depends_on_is_told_from_the_rest(void **state)
+TH_TEST(what_the_link_depends_on_is_told_from_the_rest)
 {
 	static const uint16_t types[] = {0x0806, 0x8809, 0x888e, 0x88cc};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(types); i++) {
 		struct parsed r = parse_type(types[i], (int)i % 3);
 
@@ -166,11 +159,10 @@ static void what_the_link_depends_on_is_told_from_the_rest(void **state)
 }
 
 /* An STP frame has a length in place of the EtherType. */
-static void all_lengths_in_place_of_a_type_are_one_flow(void **state)
+TH_TEST(all_lengths_in_place_of_a_type_are_one_flow)
 {
 	struct parsed stp = parse_type(38, 0);
 
-	(void)state;
 	for (uint16_t len = 1; len < 0x0600; len += 7) {
 		struct parsed r = parse_type(len, len % 3);
 
@@ -180,11 +172,10 @@ static void all_lengths_in_place_of_a_type_are_one_flow(void **state)
 	assert_int_equal(parse_type(0, 0).kind, NATRA_PARSED_OPAQUE);
 }
 
-static void type_and_version_must_tell_the_same(void **state)
+TH_TEST(type_and_version_must_tell_the_same)
 {
 	struct packet p;
 
-	(void)state;
 	packet_make_tcp4(&p, 40000, 0, 100);
 	p.type_at = 12;
 	packet_type(&p, 0x86dd);
@@ -201,12 +192,11 @@ static void type_and_version_must_tell_the_same(void **state)
 	assert_int_equal(parse_packet(&p).kind, NATRA_PARSED_OPAQUE);
 }
 
-static void ip_options_do_not_change_the_flow(void **state)
+TH_TEST(ip_options_do_not_change_the_flow)
 {
 	struct packet p;
 	struct parsed none, r;
 
-	(void)state;
 	packet_make_tcp4(&p, 40000, 0, 100);
 	none = parse_packet(&p);
 	for (uint8_t words = 1; words <= 10; words++) {
@@ -219,11 +209,10 @@ static void ip_options_do_not_change_the_flow(void **state)
 	}
 }
 
-static void header_shorter_than_ipv4_has_is_opaque(void **state)
+TH_TEST(header_shorter_than_ipv4_has_is_opaque)
 {
 	struct packet p;
 
-	(void)state;
 	for (uint8_t words = 0; words < 5; words++) {
 		packet_make_tcp4(&p, 40000, 0, 100);
 		p.data[14] = (uint8_t)(0x40 | words);
@@ -249,7 +238,7 @@ static struct parsed parse_fragment(uint16_t fragment, uint16_t id,
 	return parse_packet(&p);
 }
 
-static void first_fragments_have_ports_and_the_others_an_id(void **state)
+TH_TEST(first_fragments_have_ports_and_the_others_an_id)
 {
 	struct parsed first = parse_fragment(PACKET_MORE_FRAGMENTS, 7, 0);
 	struct parsed middle =
@@ -258,7 +247,6 @@ static void first_fragments_have_ports_and_the_others_an_id(void **state)
 	struct parsed other_id = parse_fragment(370, 8, 0);
 	struct parsed other_target = parse_fragment(370, 7, 1);
 
-	(void)state;
 	assert_int_equal(first.kind, NATRA_PARSED_IP);
 	assert_int_equal(first.res.tuple.fragment, 1);
 	assert_int_equal(first.res.tuple.ports, ports_of(40000, 80));
@@ -272,12 +260,11 @@ static void first_fragments_have_ports_and_the_others_an_id(void **state)
 }
 
 /* That of IPv6 is in test_parse_ipv6.c. All pieces of a datagram have it as their protocol. */
-static void authentication_header_is_looked_behind(void **state)
+TH_TEST(authentication_header_is_looked_behind)
 {
 	struct parsed none, r;
 	struct packet p;
 
-	(void)state;
 	packet_make_tcp4(&p, 40000, 0, 100);
 	none = parse_packet(&p);
 	for (int times = 1; times <= 2; times++) {
@@ -299,17 +286,16 @@ static void authentication_header_is_looked_behind(void **state)
 	assert_int_equal(parse_packet(&p).res.tuple.protocol, 51);
 }
 
-static void dont_fragment_is_no_fragment(void **state)
+TH_TEST(dont_fragment_is_no_fragment)
 {
 	struct parsed df = parse_fragment(PACKET_DONT_FRAGMENT, 7, 0);
 	struct parsed none = parse_fragment(0, 8, 0);
 
-	(void)state;
 	assert_int_equal(df.res.tuple.fragment, 0);
 	assert_true(same_flow(&df, &none));
 }
 
-static void every_protocol_with_ports_has_them(void **state)
+TH_TEST(every_protocol_with_ports_has_them)
 {
 	static const struct {
 		size_t header_len;
@@ -324,7 +310,6 @@ static void every_protocol_with_ports_has_them(void **state)
 	struct packet p;
 	struct parsed r;
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(protocols); i++) {
 		begin_ipv4(&p, &plain);
 		packet_ports(&p, protocols[i].number, 1234, 53,
@@ -338,13 +323,12 @@ static void every_protocol_with_ports_has_them(void **state)
 	}
 }
 
-static void other_protocols_have_no_ports(void **state)
+TH_TEST(other_protocols_have_no_ports)
 {
 	static const uint8_t protocols[] = {2, 4, 41, 47, 50, 103, 253};
 	struct packet p;
 	struct parsed r;
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(protocols); i++) {
 		begin_ipv4(&p, &plain);
 		packet_ports(&p, protocols[i], 1234, 53, 24);
@@ -357,11 +341,10 @@ static void other_protocols_have_no_ports(void **state)
 	}
 }
 
-static void header_length_counts_tcp_options(void **state)
+TH_TEST(header_length_counts_tcp_options)
 {
 	struct packet p;
 
-	(void)state;
 	for (size_t len = 20; len <= 60; len += 4) {
 		begin_ipv4(&p, &plain);
 		packet_tcp(&p, 40000, 80, len);
@@ -372,12 +355,11 @@ static void header_length_counts_tcp_options(void **state)
 }
 
 /* A packet is cut to each length; it is judged by the headers that are left. */
-static void truncated_packet_is_still_judged(void **state)
+TH_TEST(truncated_packet_is_still_judged)
 {
 	struct packet p;
 	struct parsed whole, r;
 
-	(void)state;
 	begin_ipv4(&p, &(struct packet_ip){.options = 2});
 	packet_tcp(&p, 40000, 80, 20);
 	packet_end(&p);
@@ -394,11 +376,10 @@ static void truncated_packet_is_still_judged(void **state)
 	}
 }
 
-static void truncated_vlan_tag_is_opaque(void **state)
+TH_TEST(truncated_vlan_tag_is_opaque)
 {
 	struct packet p;
 
-	(void)state;
 	packet_begin(&p);
 	packet_ethernet(&p);
 	packet_vlan(&p, 0x8100, 1);
@@ -409,32 +390,4 @@ static void truncated_vlan_tag_is_opaque(void **state)
 				 NATRA_PARSED_OPAQUE);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tcp_has_addresses_ports_and_header_length),
-		cmocka_unit_test(device_without_ethernet_gives_the_same_flow),
-		cmocka_unit_test(
-			device_without_ethernet_has_ip_or_an_opaque_flow),
-		cmocka_unit_test(up_to_two_vlan_tags_are_looked_behind),
-		cmocka_unit_test(three_vlan_tags_are_one_opaque_flow),
-		cmocka_unit_test(each_ethertype_is_a_flow_of_its_own),
-		cmocka_unit_test(
-			what_the_link_depends_on_is_told_from_the_rest),
-		cmocka_unit_test(all_lengths_in_place_of_a_type_are_one_flow),
-		cmocka_unit_test(type_and_version_must_tell_the_same),
-		cmocka_unit_test(ip_options_do_not_change_the_flow),
-		cmocka_unit_test(header_shorter_than_ipv4_has_is_opaque),
-		cmocka_unit_test(
-			first_fragments_have_ports_and_the_others_an_id),
-		cmocka_unit_test(authentication_header_is_looked_behind),
-		cmocka_unit_test(dont_fragment_is_no_fragment),
-		cmocka_unit_test(every_protocol_with_ports_has_them),
-		cmocka_unit_test(other_protocols_have_no_ports),
-		cmocka_unit_test(header_length_counts_tcp_options),
-		cmocka_unit_test(truncated_packet_is_still_judged),
-		cmocka_unit_test(truncated_vlan_tag_is_opaque),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

@@ -24,12 +24,11 @@ static struct parsed parse_plain(void)
 	return parse_packet(&p);
 }
 
-static void tcp_has_addresses_ports_and_header_length(void **state)
+TH_TEST(tcp_has_addresses_ports_and_header_length)
 {
 	struct packet p;
 	struct parsed r;
 
-	(void)state;
 	packet_make_tcp6(&p, 40000, 0, 200);
 	r = parse_packet(&p);
 	assert_int_equal(r.kind, NATRA_PARSED_IP);
@@ -42,12 +41,11 @@ static void tcp_has_addresses_ports_and_header_length(void **state)
 	assert_int_equal(r.res.header_len, L3_END + 20);
 }
 
-static void traffic_class_and_flow_label_are_no_identity(void **state)
+TH_TEST(traffic_class_and_flow_label_are_no_identity)
 {
 	struct packet p;
 	struct parsed none = parse_plain(), r;
 
-	(void)state;
 	packet_make_tcp6(&p, 40000, 0xff, 200);
 	p.data[16] = 0xab;
 	p.data[17] = 0xcd;
@@ -55,14 +53,13 @@ static void traffic_class_and_flow_label_are_no_identity(void **state)
 	assert_true(same_flow(&none, &r));
 }
 
-static void up_to_four_extension_headers_are_looked_behind(void **state)
+TH_TEST(up_to_four_extension_headers_are_looked_behind)
 {
 	static const uint8_t numbers[] = {HOPOPTS, DSTOPTS, ROUTING, AH};
 	static const size_t lens[] = {8, 24, 16, 28};
 	struct parsed none = parse_plain(), r;
 	struct packet p;
 
-	(void)state;
 	for (size_t count = 0; count <= 4; count++) {
 		size_t sum = 0;
 
@@ -79,12 +76,11 @@ static void up_to_four_extension_headers_are_looked_behind(void **state)
 	}
 }
 
-static void five_extension_headers_are_one_flow_per_address_pair(void **state)
+TH_TEST(five_extension_headers_are_one_flow_per_address_pair)
 {
 	struct parsed r[2];
 	struct packet p;
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		begin(&p);
 		for (int j = 0; j < 5; j++)
@@ -99,12 +95,11 @@ static void five_extension_headers_are_one_flow_per_address_pair(void **state)
 	assert_true(same_flow(&r[0], &r[1]));
 }
 
-static void authentication_header_is_measured_in_words(void **state)
+TH_TEST(authentication_header_is_measured_in_words)
 {
 	struct parsed none = parse_plain(), r;
 	struct packet p;
 
-	(void)state;
 	for (size_t len = 12; len <= 64; len += 4) {
 		begin(&p);
 		packet_extension(&p, AH, len);
@@ -136,9 +131,8 @@ static struct parsed parse_fragment(uint16_t fragment, uint32_t id,
 	return parse_packet(&p);
 }
 
-static void first_fragments_have_ports_and_the_others_an_id(void **state)
+TH_TEST(first_fragments_have_ports_and_the_others_an_id)
 {
-	(void)state;
 	for (size_t ahead = 0; ahead <= 8; ahead += 8) {
 		struct parsed first = parse_fragment(1, 0x10203, ahead);
 		struct parsed middle = parse_fragment(1448 | 1, 0x10203, ahead);
@@ -159,12 +153,11 @@ static void first_fragments_have_ports_and_the_others_an_id(void **state)
 	}
 }
 
-static void atomic_fragment_is_a_whole_packet(void **state)
+TH_TEST(atomic_fragment_is_a_whole_packet)
 {
 	struct parsed atomic = parse_fragment(0, 99, 0), none;
 	struct packet p;
 
-	(void)state;
 	begin(&p);
 	packet_udp(&p, 40000, 80);
 	packet_end(&p);
@@ -176,7 +169,7 @@ static void atomic_fragment_is_a_whole_packet(void **state)
 
 /* Segments do not have the option that makes BIG TCP's packet a jumbogram. What only looks
  * like it stays in all of them: the kernel finds it by the same four marks. */
-static void jumbo_header_is_not_of_the_segments(void **state)
+TH_TEST(jumbo_header_is_not_of_the_segments)
 {
 	static const struct {
 		uint8_t protocol, option, payload_len;
@@ -187,7 +180,6 @@ static void jumbo_header_is_not_of_the_segments(void **state)
 		{17, 0xc2, 0, 8, 0}, {6, 0xc2, 0, 16, 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(rows); i++) {
 		struct parsed r;
 		struct packet p;
@@ -209,12 +201,11 @@ static void jumbo_header_is_not_of_the_segments(void **state)
 }
 
 /* The parser does not see where layer 4 begins. */
-static void parser_says_that_it_gave_up(void **state)
+TH_TEST(parser_says_that_it_gave_up)
 {
 	struct packet p;
 	struct parsed r;
 
-	(void)state;
 	for (int headers = 0; headers < 7; headers++) {
 		begin(&p);
 		for (int i = 0; i < headers; i++)
@@ -229,22 +220,20 @@ static void parser_says_that_it_gave_up(void **state)
 	assert_true(natra_gave_up(&r.res));
 }
 
-static void reserved_bits_make_no_fragment(void **state)
+TH_TEST(reserved_bits_make_no_fragment)
 {
 	struct parsed none = parse_fragment(0, 99, 0);
 	struct parsed reserved = parse_fragment(6, 99, 0);
 
-	(void)state;
 	assert_true(same_flow(&none, &reserved));
 }
 
-static void every_protocol_with_ports_has_them(void **state)
+TH_TEST(every_protocol_with_ports_has_them)
 {
 	static const uint8_t protocols[] = {17, 136, 132, 33};
 	struct packet p;
 	struct parsed r;
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(protocols); i++) {
 		begin(&p);
 		packet_ports(&p, protocols[i], 1234, 53, 16);
@@ -255,12 +244,11 @@ static void every_protocol_with_ports_has_them(void **state)
 	}
 }
 
-static void vlan_tag_and_extension_headers_go_together(void **state)
+TH_TEST(vlan_tag_and_extension_headers_go_together)
 {
 	struct parsed none = parse_plain(), r;
 	struct packet p;
 
-	(void)state;
 	packet_begin(&p);
 	packet_ethernet(&p);
 	packet_vlan(&p, 0x88a8, 5);
@@ -274,12 +262,11 @@ static void vlan_tag_and_extension_headers_go_together(void **state)
 	assert_int_equal(r.res.header_len, L3_END + 8 + 40 + 32);
 }
 
-static void truncated_packet_is_still_judged(void **state)
+TH_TEST(truncated_packet_is_still_judged)
 {
 	struct parsed whole, r;
 	struct packet p;
 
-	(void)state;
 	begin(&p);
 	packet_extension(&p, HOPOPTS, 16);
 	packet_extension(&p, AH, 24);
@@ -299,12 +286,11 @@ static void truncated_packet_is_still_judged(void **state)
 }
 
 /* An extension header claims to be longer than the packet. */
-static void extension_header_beyond_the_end_has_no_ports(void **state)
+TH_TEST(extension_header_beyond_the_end_has_no_ports)
 {
 	struct packet p;
 	struct parsed r;
 
-	(void)state;
 	begin(&p);
 	packet_extension(&p, HOPOPTS, 8);
 	packet_tcp(&p, 40000, 80, 20);
@@ -329,11 +315,10 @@ static int kind_of_discovery(uint8_t type, uint8_t hop_limit, bool extended)
 	return parse_packet(&p).kind;
 }
 
-static void only_a_neighbour_sends_neighbour_discovery(void **state)
+TH_TEST(only_a_neighbour_sends_neighbour_discovery)
 {
 	struct packet p;
 
-	(void)state;
 	for (unsigned int type = 0; type < 256; type++) {
 		const int kind = type >= 133 && type <= 137
 					 ? NATRA_PARSED_CONTROL
@@ -354,28 +339,4 @@ static void only_a_neighbour_sends_neighbour_discovery(void **state)
 	assert_int_equal(parse_packet(&p).kind, NATRA_PARSED_IP);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tcp_has_addresses_ports_and_header_length),
-		cmocka_unit_test(traffic_class_and_flow_label_are_no_identity),
-		cmocka_unit_test(
-			up_to_four_extension_headers_are_looked_behind),
-		cmocka_unit_test(
-			five_extension_headers_are_one_flow_per_address_pair),
-		cmocka_unit_test(authentication_header_is_measured_in_words),
-		cmocka_unit_test(
-			first_fragments_have_ports_and_the_others_an_id),
-		cmocka_unit_test(atomic_fragment_is_a_whole_packet),
-		cmocka_unit_test(jumbo_header_is_not_of_the_segments),
-		cmocka_unit_test(parser_says_that_it_gave_up),
-		cmocka_unit_test(reserved_bits_make_no_fragment),
-		cmocka_unit_test(every_protocol_with_ports_has_them),
-		cmocka_unit_test(vlan_tag_and_extension_headers_go_together),
-		cmocka_unit_test(truncated_packet_is_still_judged),
-		cmocka_unit_test(extension_header_beyond_the_end_has_no_ports),
-		cmocka_unit_test(only_a_neighbour_sends_neighbour_discovery),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

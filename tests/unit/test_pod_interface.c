@@ -74,7 +74,7 @@ const char *__wrap_natra_error(const struct natra *n)
 	return "made up";
 }
 
-static void other_end_on_the_node_tells(void **state)
+TH_TEST(other_end_on_the_node_tells)
 {
 	static const struct {
 		int r;
@@ -89,7 +89,6 @@ static void other_end_on_the_node_tells(void **state)
 	};
 	struct cached cached = {.json = cJSON_Parse(result), .ifname = "eth0"};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct pod_interface found = {.ifindex = 0};
 		char why[INTERFACE_WHY_MAX] = "";
@@ -106,11 +105,4 @@ static void other_end_on_the_node_tells(void **state)
 	cJSON_Delete(cached.json);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(other_end_on_the_node_tells),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

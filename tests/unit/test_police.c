@@ -21,12 +21,11 @@ static enum natra_counter policed(const struct natra_limits *l, int64_t left_ns,
 				 random);
 }
 
-static void police_drops_at_the_end_of_the_burst(void **state)
+TH_TEST(police_drops_at_the_end_of_the_burst)
 {
 	const struct natra_limits l = limits_of(10 * MBIT, POLICE);
 	const int64_t most = (int64_t)l.max_overdraft_ns;
 
-	(void)state;
 	assert_int_equal(policed(&l, 100 * SIM_SECOND, 0),
 			 NATRA_COUNT_ADMITTED);
 	assert_int_equal(policed(&l, 16 * SIM_MS, 0), NATRA_COUNT_ADMITTED);
@@ -40,12 +39,11 @@ static void police_drops_at_the_end_of_the_burst(void **state)
 }
 
 /* Flows may gain 67 ms of the rate and one packet more at once, and then 1/32 of the rate. */
-static void little_is_forgiven(void **state)
+TH_TEST(little_is_forgiven)
 {
 	uint64_t now = 100 * SIM_SECOND;
 	__u64 tat = 0;
 
-	(void)state;
 	for (int i = 0; i <= 67; i++)
 		assert_true(natra_fair_forgive(&tat, now, SIM_MS));
 	assert_false(natra_fair_forgive(&tat, now, SIM_MS));
@@ -63,7 +61,7 @@ static void little_is_forgiven(void **state)
 }
 
 /* A flow has its next turn at once after a drop, at the cost of what is forgiven. */
-static void dropped_flow_may_go_on(void **state)
+TH_TEST(dropped_flow_may_go_on)
 {
 	const struct natra_limits l = limits_of(10 * MBIT, POLICE);
 	const uint64_t now = 100 * SIM_SECOND, turn = now + 6 * SIM_MS;
@@ -75,7 +73,6 @@ static void dropped_flow_may_go_on(void **state)
 	__u64 clocks[NATRA_FAIR_ROWS * NATRA_FAIR_WIDTH] = {0}, forgiven = 0;
 	__u64 *clock = &clocks[0], *other = &clocks[NATRA_FAIR_WIDTH];
 
-	(void)state;
 	*clock = turn;
 	*other = turn + SIM_MS;
 	natra_fair_relieve(clocks, 0, &l, k_more, now, turn, &forgiven);
@@ -102,7 +99,7 @@ static void dropped_flow_may_go_on(void **state)
 
 /* The turn of a packet that is marked and goes before it is not the latest: what its flow takes
  * beyond now is overdraft, as that of others is. */
-static void marked_turn_is_not_the_latest(void **state)
+TH_TEST(marked_turn_is_not_the_latest)
 {
 	const struct natra_limits l = limits_of(10 * MBIT, POLICE);
 	const uint64_t now = 100 * SIM_SECOND, ahead = now + 50 * SIM_MS;
@@ -111,7 +108,6 @@ static void marked_turn_is_not_the_latest(void **state)
 	struct natra_span span;
 	struct natra_turn turn;
 
-	(void)state;
 	clocks[0] = clocks[NATRA_FAIR_WIDTH] = ahead;
 	natra_fair_span(&fair, &l, now, SIM_MS, false, &span);
 	/* An overdraft over the bound would decide the turn. */
@@ -125,9 +121,8 @@ static void marked_turn_is_not_the_latest(void **state)
 }
 
 /* A stream gets as much with marks as with drops, at any of these round trips. */
-static void marked_stream_has_the_rate(void **state)
+TH_TEST(marked_stream_has_the_rate)
 {
-	(void)state;
 	for (size_t t = 0; t < TH_LEN(round_trips_ms); t++) {
 		for (uint64_t rate = 10; rate <= 100; rate *= 10) {
 			double part[2];
@@ -151,11 +146,10 @@ static void marked_stream_has_the_rate(void **state)
 
 /* A flow that ignores marks or drops gets 1/32 of the rate more than its share at most, at the
  * cost of all others. */
-static void gain_of_who_does_not_heed_is_bounded(void **state)
+TH_TEST(gain_of_who_does_not_heed_is_bounded)
 {
 	const double share = 1.0 / 16;
 
-	(void)state;
 	for (int ect = 0; ect < 2; ect++) {
 		sources[0] = udp(3);
 		sources[0].ect = ect;
@@ -175,9 +169,8 @@ static void gain_of_who_does_not_heed_is_bounded(void **state)
 
 /* Losses by chance shall not make one stream saw more than losses at the end of
  * one queue did. */
-static void one_stream_saws_as_in_one_queue(void **state)
+TH_TEST(one_stream_saws_as_in_one_queue)
 {
-	(void)state;
 	for (size_t t = 0; t < TH_LEN(round_trips_ms); t++) {
 		double deviation[2], losses[2];
 
@@ -204,9 +197,8 @@ static void one_stream_saws_as_in_one_queue(void **state)
 }
 
 /* Policed streams that are near mostly wait for TCP's timer. K comes down all the same. */
-static void too_large_a_k_is_corrected(void **state)
+TH_TEST(too_large_a_k_is_corrected)
 {
-	(void)state;
 	for (size_t i = 0; i < 16; i++)
 		sources[i] = tcp(1, false);
 	run(POLICE, 10 * MBIT, 16, 4, 0);
@@ -222,11 +214,10 @@ static void too_large_a_k_is_corrected(void **state)
 }
 
 /* An overdraft before a silence is not taken for one that lasted all along. */
-static void silence_counts_for_two_units(void **state)
+TH_TEST(silence_counts_for_two_units)
 {
 	const int64_t v = 2 * NATRA_FAIR_UNIT;
 
-	(void)state;
 	for (uint64_t ticks = 1; ticks < 12; ticks++)
 		assert_int_equal(natra_fair_step(v, v, ticks, 26) ==
 					 natra_fair_step(v, v, ticks + 1, 26),
@@ -234,11 +225,10 @@ static void silence_counts_for_two_units(void **state)
 }
 
 /* The overdraft of policed streams swings, and K is the same again after each swing. */
-static void swings_of_the_overdraft_do_not_change_k(void **state)
+TH_TEST(swings_of_the_overdraft_do_not_change_k)
 {
 	const int64_t one = NATRA_FAIR_UNIT;
 
-	(void)state;
 	for (int64_t swing = one / 16; swing < 3 * one; swing += one / 16) {
 		const int64_t up = natra_fair_step(one + swing, one, 0, 26);
 		const int64_t down = natra_fair_step(one, one + swing, 0, 26);
@@ -249,20 +239,4 @@ static void swings_of_the_overdraft_do_not_change_k(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(police_drops_at_the_end_of_the_burst),
-		cmocka_unit_test(little_is_forgiven),
-		cmocka_unit_test(dropped_flow_may_go_on),
-		cmocka_unit_test(marked_turn_is_not_the_latest),
-		cmocka_unit_test(marked_stream_has_the_rate),
-		cmocka_unit_test(gain_of_who_does_not_heed_is_bounded),
-		cmocka_unit_test(one_stream_saws_as_in_one_queue),
-		cmocka_unit_test(too_large_a_k_is_corrected),
-		cmocka_unit_test(silence_counts_for_two_units),
-		cmocka_unit_test(swings_of_the_overdraft_do_not_change_k),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

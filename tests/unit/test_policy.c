@@ -31,19 +31,17 @@ static void assert_accepted(const struct natra_policy *p)
 	assert_string_equal(error, "untouched");
 }
 
-static void nothing_set_is_a_good_policy(void **state)
+TH_TEST(nothing_set_is_a_good_policy)
 {
 	const struct natra_policy p = policy_of(0, 0);
 
-	(void)state;
 	assert_accepted(&p);
 }
 
-static void limits_of_each_field_are_good(void **state)
+TH_TEST(limits_of_each_field_are_good)
 {
 	struct natra_policy p = policy_of(1, 1000000000000000);
 
-	(void)state;
 	assert_accepted(&p);
 	p.ingress_burst_bits = UINT64_MAX;
 	p.egress_burst_bits = 1;
@@ -58,21 +56,19 @@ static void limits_of_each_field_are_good(void **state)
 	assert_accepted(&p);
 }
 
-static void bad_rate_is_named_with_its_field(void **state)
+TH_TEST(bad_rate_is_named_with_its_field)
 {
 	struct natra_policy p = policy_of(1000000000000001, 0);
 
-	(void)state;
 	assert_refused(&p, "ingress_rate_bits_per_sec", "1000000000000001");
 	p = policy_of(5000, UINT64_MAX);
 	assert_refused(&p, "egress_rate_bits_per_sec", "18446744073709551615");
 }
 
-static void burst_without_a_rate_is_named(void **state)
+TH_TEST(burst_without_a_rate_is_named)
 {
 	struct natra_policy p = policy_of(0, 1000);
 
-	(void)state;
 	p.ingress_burst_bits = 5000;
 	assert_refused(&p, "ingress_burst_bits", "5000");
 	p = policy_of(1000, 0);
@@ -80,11 +76,10 @@ static void burst_without_a_rate_is_named(void **state)
 	assert_refused(&p, "egress_burst_bits", "5001");
 }
 
-static void bad_times_and_share_are_named(void **state)
+TH_TEST(bad_times_and_share_are_named)
 {
 	struct natra_policy p = policy_of(1000, 1000);
 
-	(void)state;
 	p.horizon_ns = 9 * SECOND + 1;
 	assert_refused(&p, "horizon_ns", "9000000001");
 	p.horizon_ns = 0;
@@ -95,11 +90,10 @@ static void bad_times_and_share_are_named(void **state)
 	assert_refused(&p, "fast_pass_share_percent", "1001");
 }
 
-static void bad_enums_are_named(void **state)
+TH_TEST(bad_enums_are_named)
 {
 	struct natra_policy p = policy_of(1000, 1000);
 
-	(void)state;
 	p.fast_pass = NATRA_FAST_PASS_MAX;
 	assert_refused(&p, "fast_pass", "3");
 	p.fast_pass = NATRA_FAST_PASS_FREE;
@@ -115,14 +109,13 @@ static void bad_enums_are_named(void **state)
 	assert_refused(&p, "edt_pacing", "3");
 }
 
-static void bad_subnets_are_named(void **state)
+TH_TEST(bad_subnets_are_named)
 {
 	static const char *const one_bad[] = {"10.0.0.0/8", "10.0.0.0/33"};
 	static const char *const missing[] = {"10.0.0.0/8", NULL};
 	static const char *const two_lines[] = {"10.0.0.0/8\n"};
 	struct natra_policy p = policy_of(1000, 1000);
 
-	(void)state;
 	p.shaped_subnets = one_bad;
 	p.shaped_subnets_len = 1;
 	assert_accepted(&p);
@@ -139,12 +132,11 @@ static void bad_subnets_are_named(void **state)
 	assert_refused(&p, "unshaped_subnets: ", "1025");
 }
 
-static void lists_of_subnets_exclude_each_other(void **state)
+TH_TEST(lists_of_subnets_exclude_each_other)
 {
 	static const char *const blocks[] = {"10.0.0.0/8"};
 	struct natra_policy p = policy_of(1000, 1000);
 
-	(void)state;
 	p.shaped_subnets = blocks;
 	p.shaped_subnets_len = 1;
 	p.unshaped_subnets = blocks;
@@ -159,11 +151,10 @@ static void lists_of_subnets_exclude_each_other(void **state)
 	assert_accepted(&p);
 }
 
-static void defaults_are_as_documented(void **state)
+TH_TEST(defaults_are_as_documented)
 {
 	struct natra_policy p = policy_of(10000000, 100000000), e;
 
-	(void)state;
 	p.attach_mode = NATRA_MODE_TCX_PODSIDE;
 	p.edt_pacing = NATRA_EDT_ON;
 	e = policy_effective(&p);
@@ -183,11 +174,10 @@ static void defaults_are_as_documented(void **state)
 	assert_int_equal(e.edt_pacing, NATRA_EDT_ON);
 }
 
-static void burst_of_a_pacer_is_what_it_can_hold(void **state)
+TH_TEST(burst_of_a_pacer_is_what_it_can_hold)
 {
 	struct natra_policy p = policy_of(10000000, 10000000), e;
 
-	(void)state;
 	p.ingress_mode = NATRA_INGRESS_MODE_PACE;
 	e = policy_effective(&p);
 	assert_int_equal(e.ingress_burst_bits, 500000); /* 50 ms */
@@ -200,11 +190,10 @@ static void burst_of_a_pacer_is_what_it_can_hold(void **state)
 	assert_int_equal(policy_effective(&p).ingress_burst_bits, 1000000);
 }
 
-static void what_is_set_is_kept(void **state)
+TH_TEST(what_is_set_is_kept)
 {
 	struct natra_policy p = policy_of(10000000, 20000000), e;
 
-	(void)state;
 	p.ingress_burst_bits = 1;
 	p.egress_burst_bits = 2;
 	p.heavy_hitter_threshold_bytes = 3;
@@ -219,11 +208,10 @@ static void what_is_set_is_kept(void **state)
 	assert_memory_equal(&e, &p, sizeof(p));
 }
 
-static void threshold_follows_the_only_limited_direction(void **state)
+TH_TEST(threshold_follows_the_only_limited_direction)
 {
 	struct natra_policy p = policy_of(0, 80000000);
 
-	(void)state;
 	assert_int_equal(policy_effective(&p).heavy_hitter_threshold_bytes,
 			 1000000);
 	p = policy_of(40000000, 0);
@@ -231,20 +219,18 @@ static void threshold_follows_the_only_limited_direction(void **state)
 			 500000);
 }
 
-static void default_burst_of_the_fastest_rate_does_not_overflow(void **state)
+TH_TEST(default_burst_of_the_fastest_rate_does_not_overflow)
 {
 	struct natra_policy p = policy_of(1000000000000000, 0);
 
-	(void)state;
 	assert_int_equal(policy_effective(&p).ingress_burst_bits,
 			 500000000000000);
 }
 
-static void only_what_is_fixed_at_attach_is_shape(void **state)
+TH_TEST(only_what_is_fixed_at_attach_is_shape)
 {
 	struct natra_policy a = policy_of(1000, 1000), b = policy_of(5000, 0);
 
-	(void)state;
 	b.fast_pass = NATRA_FAST_PASS_OFF;
 	b.horizon_ns = 5;
 	assert_true(policy_same_shape(&a, &b));
@@ -278,7 +264,7 @@ static void assert_rate_exact(uint64_t bits_per_sec)
 		fail_msg("%lu bit/s", (unsigned long)bits_per_sec);
 }
 
-static void every_rate_of_the_runtimes_is_exact(void **state)
+TH_TEST(every_rate_of_the_runtimes_is_exact)
 {
 	static const uint64_t rates[] = {
 		1,
@@ -298,7 +284,6 @@ static void every_rate_of_the_runtimes_is_exact(void **state)
 		999999999999999,
 	};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(rates); i++)
 		assert_rate_exact(rates[i]);
 	for (uint64_t rate = 1; rate <= 1000000000000000; rate *= 10) {
@@ -308,9 +293,8 @@ static void every_rate_of_the_runtimes_is_exact(void **state)
 	}
 }
 
-static void burst_is_the_time_that_the_rate_takes_for_it(void **state)
+TH_TEST(burst_is_the_time_that_the_rate_takes_for_it)
 {
-	(void)state;
 	assert_int_equal(policy_rate(8000000, 1000).burst_ns, MS);
 	assert_int_equal(policy_rate(1000, UINT64_MAX).burst_ns, INT64_MAX);
 	assert_int_equal(
@@ -322,11 +306,10 @@ static void burst_is_the_time_that_the_rate_takes_for_it(void **state)
 
 /* None of the derived numbers may be 0, which would mean "no limit" or
  * "default". */
-static void lowest_rates_have_numbers_of_their_own(void **state)
+TH_TEST(lowest_rates_have_numbers_of_their_own)
 {
 	static const uint64_t rates[] = {1, 7, 16, 159, 160, 800, 999};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(rates); i++) {
 		const struct natra_policy p = policy_of(rates[i], rates[i]);
 		const struct natra_policy e = policy_effective(&p);
@@ -345,13 +328,12 @@ static void lowest_rates_have_numbers_of_their_own(void **state)
 	}
 }
 
-static void unlimited_direction_is_all_zero(void **state)
+TH_TEST(unlimited_direction_is_all_zero)
 {
 	const struct natra_limits zero = {0};
 	struct natra_policy p = policy_of(0, 5000000);
 	struct natra_limits l;
 
-	(void)state;
 	p.heavy_hitter_threshold_bytes = 1000000;
 	l = policy_limits(&p, LEG_INGRESS, false);
 	assert_memory_equal(&l, &zero, sizeof(l));
@@ -362,13 +344,12 @@ static void unlimited_direction_is_all_zero(void **state)
 	assert_memory_equal(&l, &zero, sizeof(l));
 }
 
-static void each_direction_has_its_own_numbers(void **state)
+TH_TEST(each_direction_has_its_own_numbers)
 {
 	const struct natra_policy p = policy_of(10000000, 80000000);
 	struct natra_limits in = policy_limits(&p, LEG_INGRESS, false);
 	struct natra_limits out = policy_limits(&p, LEG_EGRESS, false);
 
-	(void)state;
 	assert_int_equal(natra_cost_ns(&in.rate, 1000, 0), 800000);
 	assert_int_equal(natra_cost_ns(&out.rate, 1000, 0), 100000);
 	assert_int_equal(in.rate.burst_ns, 500 * MS);
@@ -381,12 +362,11 @@ static void each_direction_has_its_own_numbers(void **state)
 	assert_int_equal(in.pass, NATRA_PASS_FREE);
 }
 
-static void mice_have_a_short_burst_and_leave_a_reserve(void **state)
+TH_TEST(mice_have_a_short_burst_and_leave_a_reserve)
 {
 	struct natra_policy p = policy_of(10000000, 0);
 	struct natra_limits l = policy_limits(&p, LEG_INGRESS, false);
 
-	(void)state;
 	/* The mice's burst is a quarter of the burst at four fifths of the
 	 * rate. */
 	assert_in_range(l.mice.burst_ns, 156 * MS, 157 * MS);
@@ -400,7 +380,7 @@ static void mice_have_a_short_burst_and_leave_a_reserve(void **state)
 	assert_int_equal(l.reserve_ns, SECOND);
 }
 
-static void fast_pass_is_the_data_paths_own(void **state)
+TH_TEST(fast_pass_is_the_data_paths_own)
 {
 	static const uint32_t want[] = {
 		[NATRA_FAST_PASS_FREE] = NATRA_PASS_FREE,
@@ -409,7 +389,6 @@ static void fast_pass_is_the_data_paths_own(void **state)
 	};
 	struct natra_policy p = policy_of(10000000, 0);
 
-	(void)state;
 	for (unsigned int i = 0; i < NATRA_FAST_PASS_MAX; i++) {
 		p.fast_pass = (enum natra_fast_pass)i;
 		assert_int_equal(policy_limits(&p, LEG_INGRESS, false).pass,
@@ -434,11 +413,10 @@ static uint64_t room_ms(const struct natra_policy *p, bool paced)
 	       MS;
 }
 
-static void backstop_has_room_for_all_that_is_passed(void **state)
+TH_TEST(backstop_has_room_for_all_that_is_passed)
 {
 	struct natra_policy p = policy_of(10000000, 0);
 
-	(void)state;
 	/* The overdraft of 3 * 2^26 ns, that of marks (64 kB), the longest packet (128 kB) and
 	 * 50 ms on the way; and a part of it all. */
 	assert_in_range(room_ms(&p, false), 201 + 52 + 104 + 50, 440);
@@ -455,12 +433,11 @@ static void backstop_has_room_for_all_that_is_passed(void **state)
 	assert_int_equal(policy_backstop(&p).rate.burst_ns, INT64_MAX);
 }
 
-static void threshold_is_within_what_a_cell_can_count(void **state)
+TH_TEST(threshold_is_within_what_a_cell_can_count)
 {
 	struct natra_policy p = policy_of(1000000000000000, 0);
 	struct natra_limits l = policy_limits(&p, LEG_INGRESS, false);
 
-	(void)state;
 	assert_int_equal(l.enter_units, (1 << 24) - 1);
 	p = policy_of(1000, 0);
 	l = policy_limits(&p, LEG_INGRESS, false);
@@ -472,12 +449,11 @@ static void threshold_is_within_what_a_cell_can_count(void **state)
 	assert_int_equal(l.leave_units, 10);
 }
 
-static void smallest_share_of_the_smallest_rate_is_a_limit(void **state)
+TH_TEST(smallest_share_of_the_smallest_rate_is_a_limit)
 {
 	struct natra_policy p = policy_of(1000, 0);
 	struct natra_limits l;
 
-	(void)state;
 	p.fast_pass = NATRA_FAST_PASS_STRICT;
 	p.fast_pass_share_percent = 1;
 	l = policy_limits(&p, LEG_INGRESS, false);
@@ -490,12 +466,11 @@ static void smallest_share_of_the_smallest_rate_is_a_limit(void **state)
 
 /* Over the rate the share is a ceiling, and all of it together is charged as four fifths of
  * the rate. */
-static void share_over_the_rate_leaves_a_fifth(void **state)
+TH_TEST(share_over_the_rate_leaves_a_fifth)
 {
 	struct natra_policy p = policy_of(10000000, 0);
 	struct natra_limits l;
 
-	(void)state;
 	p.fast_pass = NATRA_FAST_PASS_STRICT;
 	for (uint32_t percent = 101; percent <= 1000; percent++) {
 		p.fast_pass_share_percent = percent;
@@ -509,7 +484,7 @@ static void share_over_the_rate_leaves_a_fifth(void **state)
 	}
 }
 
-static void gso_packets_take_five_ms_at_most(void **state)
+TH_TEST(gso_packets_take_five_ms_at_most)
 {
 	static const struct {
 		uint64_t rate;
@@ -526,7 +501,6 @@ static void gso_packets_take_five_ms_at_most(void **state)
 		{NATRA_RATE_MAX_BITS_PER_SEC, 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct natra_policy p = policy_of(1000000, cases[i].rate);
 
@@ -536,38 +510,4 @@ static void gso_packets_take_five_ms_at_most(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_set_is_a_good_policy),
-		cmocka_unit_test(limits_of_each_field_are_good),
-		cmocka_unit_test(bad_rate_is_named_with_its_field),
-		cmocka_unit_test(burst_without_a_rate_is_named),
-		cmocka_unit_test(bad_times_and_share_are_named),
-		cmocka_unit_test(bad_enums_are_named),
-		cmocka_unit_test(bad_subnets_are_named),
-		cmocka_unit_test(lists_of_subnets_exclude_each_other),
-		cmocka_unit_test(defaults_are_as_documented),
-		cmocka_unit_test(burst_of_a_pacer_is_what_it_can_hold),
-		cmocka_unit_test(what_is_set_is_kept),
-		cmocka_unit_test(threshold_follows_the_only_limited_direction),
-		cmocka_unit_test(
-			default_burst_of_the_fastest_rate_does_not_overflow),
-		cmocka_unit_test(only_what_is_fixed_at_attach_is_shape),
-		cmocka_unit_test(every_rate_of_the_runtimes_is_exact),
-		cmocka_unit_test(burst_is_the_time_that_the_rate_takes_for_it),
-		cmocka_unit_test(lowest_rates_have_numbers_of_their_own),
-		cmocka_unit_test(unlimited_direction_is_all_zero),
-		cmocka_unit_test(each_direction_has_its_own_numbers),
-		cmocka_unit_test(mice_have_a_short_burst_and_leave_a_reserve),
-		cmocka_unit_test(fast_pass_is_the_data_paths_own),
-		cmocka_unit_test(backstop_has_room_for_all_that_is_passed),
-		cmocka_unit_test(threshold_is_within_what_a_cell_can_count),
-		cmocka_unit_test(
-			smallest_share_of_the_smallest_rate_is_a_limit),
-		cmocka_unit_test(share_over_the_rate_leaves_a_fifth),
-		cmocka_unit_test(gso_packets_take_five_ms_at_most),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

@@ -27,12 +27,11 @@ static void assert_accepted(const struct natra_policy *p)
 }
 
 /* A packet costs what a byte costs of a rate of 8 times as many bits. */
-static void packets_and_connections_have_limits(void **state)
+TH_TEST(packets_and_connections_have_limits)
 {
 	struct natra_policy p = policy_of(10000000, 10000000);
 	struct natra_limits in, out;
 
-	(void)state;
 	p.ingress_packet_rate_per_sec = 10000;
 	p.egress_connection_rate_per_sec = 20;
 	assert_accepted(&p);
@@ -55,12 +54,11 @@ static void packets_and_connections_have_limits(void **state)
 }
 
 /* A direction without a rate is the group's alone, unless gates limit it. */
-static void members_need_no_rate(void **state)
+TH_TEST(members_need_no_rate)
 {
 	struct natra_policy p = policy_of(0, 20000000);
 	struct natra_limits l;
 
-	(void)state;
 	p.group[0] = 'g';
 	l = policy_limits(&p, LEG_INGRESS, false);
 	assert_int_equal(l.member.share, 65536);
@@ -79,12 +77,4 @@ static void members_need_no_rate(void **state)
 	assert_refused(&p, "ingress_packet_rate_per_sec", "100");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(packets_and_connections_have_limits),
-		cmocka_unit_test(members_need_no_rate),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

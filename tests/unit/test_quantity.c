@@ -35,7 +35,7 @@ static void check(parse_fn parse, const struct example *examples, size_t len)
 /* The values are what containerd made of the same annotation, recorded from the
  * runtime. But containerd refuses rates under 1k, which upstream's plugin
  * takes. */
-static void rates_are_those_of_a_container_runtime(void **state)
+TH_TEST(rates_are_those_of_a_container_runtime)
 {
 	static const struct example examples[] = {
 		{"1k", 0, 1000},
@@ -63,11 +63,10 @@ static void rates_are_those_of_a_container_runtime(void **state)
 		{"", -EINVAL, 0},
 	};
 
-	(void)state;
 	check(natra_parse_rate, examples, TH_LEN(examples));
 }
 
-static void every_suffix_of_kubernetes_is_known(void **state)
+TH_TEST(every_suffix_of_kubernetes_is_known)
 {
 	static const struct example examples[] = {
 		{"7", 0, 7},
@@ -96,11 +95,10 @@ static void every_suffix_of_kubernetes_is_known(void **state)
 		{"007", 0, 7},
 	};
 
-	(void)state;
 	check(natra_parse_size, examples, TH_LEN(examples));
 }
 
-static void fractions_are_exact_and_rounded_up(void **state)
+TH_TEST(fractions_are_exact_and_rounded_up)
 {
 	static const struct example examples[] = {
 		{"1.5", 0, 2},
@@ -124,11 +122,10 @@ static void fractions_are_exact_and_rounded_up(void **state)
 		{"0.1e1", 0, 1},
 	};
 
-	(void)state;
 	check(natra_parse_size, examples, TH_LEN(examples));
 }
 
-static void what_does_not_fit_is_out_of_range(void **state)
+TH_TEST(what_does_not_fit_is_out_of_range)
 {
 	static const struct example examples[] = {
 		{"9223372036854775807", 0, INT64_MAX},
@@ -150,11 +147,10 @@ static void what_does_not_fit_is_out_of_range(void **state)
 		{"0Ei", -ERANGE, 0},
 	};
 
-	(void)state;
 	check(natra_parse_size, examples, TH_LEN(examples));
 }
 
-static void what_is_no_quantity_is_refused(void **state)
+TH_TEST(what_is_no_quantity_is_refused)
 {
 	static const char *const bad[] = {
 		"",     " ",    " 1",    "1 ",       "1 M",   "1M ",   "M",
@@ -167,7 +163,6 @@ static void what_is_no_quantity_is_refused(void **state)
 		"1t",   "1p",   "1%",    "\xc2\xb2", "1\xff", "k1",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(bad); i++) {
 		const struct example size = {bad[i], -EINVAL, 0};
 
@@ -177,7 +172,7 @@ static void what_is_no_quantity_is_refused(void **state)
 	}
 }
 
-static void times_need_a_unit(void **state)
+TH_TEST(times_need_a_unit)
 {
 	static const struct example examples[] = {
 		{"1ns", 0, 1},
@@ -211,15 +206,13 @@ static void times_need_a_unit(void **state)
 		{"1s1ms", -EINVAL, 0},
 	};
 
-	(void)state;
 	check(natra_parse_time, examples, TH_LEN(examples));
 }
 
-static void missing_pointers_are_refused(void **state)
+TH_TEST(missing_pointers_are_refused)
 {
 	uint64_t value = UNTOUCHED;
 
-	(void)state;
 	assert_int_equal(natra_parse_rate(NULL, &value), -EINVAL);
 	assert_int_equal(natra_parse_size(NULL, &value), -EINVAL);
 	assert_int_equal(natra_parse_time(NULL, &value), -EINVAL);
@@ -229,17 +222,4 @@ static void missing_pointers_are_refused(void **state)
 	assert_int_equal(natra_parse_time("1s", NULL), -EINVAL);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rates_are_those_of_a_container_runtime),
-		cmocka_unit_test(every_suffix_of_kubernetes_is_known),
-		cmocka_unit_test(fractions_are_exact_and_rounded_up),
-		cmocka_unit_test(what_does_not_fit_is_out_of_range),
-		cmocka_unit_test(what_is_no_quantity_is_refused),
-		cmocka_unit_test(times_need_a_unit),
-		cmocka_unit_test(missing_pointers_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

@@ -43,13 +43,12 @@ static struct record good_record(void)
 	return m;
 }
 
-static void policy_comes_back_whole(void **state)
+TH_TEST(policy_comes_back_whole)
 {
 	struct natra_policy p = full_policy();
 	struct natra_policy back;
 	struct record m;
 
-	(void)state;
 	memset(&m, 0xff, sizeof(m));
 	record_set_policy(&m, &p);
 	back = record_get_policy(&m);
@@ -65,33 +64,30 @@ static void policy_comes_back_whole(void **state)
 	assert_memory_equal(&back, &p, sizeof(p));
 }
 
-static void record_of_this_build_is_valid(void **state)
+TH_TEST(record_of_this_build_is_valid)
 {
 	struct record m = good_record();
 	const struct record before = m;
 
-	(void)state;
 	assert_true(record_valid(&m));
 	assert_memory_equal(&m, &before, sizeof(m));
 }
 
 /* This build must neither check nor lose what a later build writes there. */
-static void reserved_space_is_kept_and_not_read(void **state)
+TH_TEST(reserved_space_is_kept_and_not_read)
 {
 	struct record m = good_record(), back;
 
-	(void)state;
 	memset(m.reserved, 0xff, sizeof(m.reserved));
 	assert_true(record_valid(&m));
 	assert_int_equal(record_read(&m, sizeof(m), &back), RECORD_OWN);
 	assert_memory_equal(&back, &m, sizeof(m));
 }
 
-static void record_of_another_layout_is_not(void **state)
+TH_TEST(record_of_another_layout_is_not)
 {
 	struct record m = good_record();
 
-	(void)state;
 	m.magic ^= 1;
 	assert_false(record_valid(&m));
 	m = good_record();
@@ -117,14 +113,13 @@ static void is_read_as_foreign(const void *value, size_t size)
 }
 
 /* Whatever stands behind the prefix in another ABI, and however much. */
-static void prefix_of_another_abi_is_read(void **state)
+TH_TEST(prefix_of_another_abi_is_read)
 {
 	unsigned char value[2 * sizeof(struct record)];
 	struct record m = good_record();
 	const size_t sizes[] = {RECORD_PREFIX_SIZE, sizeof(m) - 1, sizeof(m),
 				sizeof(value)};
 
-	(void)state;
 	m.leg[LEG_EGRESS].hook = RECORD_HOOK_TCX;
 	m.leg[LEG_EGRESS].prog_id = 7;
 	memset(m.reserved_prefix, 0xff, sizeof(m.reserved_prefix));
@@ -139,12 +134,11 @@ static void prefix_of_another_abi_is_read(void **state)
 
 /* Whoever forgets a new number for a new layout must not lose attachments, nor must
  * whoever adds a value that this build does not know. */
-static void record_of_this_abi_and_another_layout_is_foreign(void **state)
+TH_TEST(record_of_this_abi_and_another_layout_is_foreign)
 {
 	unsigned char value[sizeof(struct record) + 8] = {0};
 	struct record m = good_record();
 
-	(void)state;
 	memcpy(value, &m, sizeof(m));
 	is_read_as_foreign(value, sizeof(m) - 1);
 	is_read_as_foreign(value, sizeof(m) + 8);
@@ -157,11 +151,10 @@ static void record_of_this_abi_and_another_layout_is_foreign(void **state)
 
 /* A mode that this build has no word for is not believed, and a hook that it does not
  * know is of a program whose link is pinned. */
-static void values_of_another_abi_may_be_new(void **state)
+TH_TEST(values_of_another_abi_may_be_new)
 {
 	struct record m = good_record(), back;
 
-	(void)state;
 	m.abi++;
 	m.mode = NATRA_MODE_MAX;
 	m.leg[LEG_EGRESS].hook = RECORD_HOOK_CLSACT + 1;
@@ -170,21 +163,19 @@ static void values_of_another_abi_may_be_new(void **state)
 	assert_int_equal(back.leg[LEG_EGRESS].hook, RECORD_HOOK_CLSACT + 1);
 }
 
-static void prefix_has_the_rates(void **state)
+TH_TEST(prefix_has_the_rates)
 {
 	struct record m = good_record();
 
-	(void)state;
 	assert_int_equal(m.ingress_rate_bits_per_sec, 1000001);
 	assert_int_equal(m.egress_rate_bits_per_sec, 1000002);
 }
 
-static void policy_out_of_range_is_refused(void **state)
+TH_TEST(policy_out_of_range_is_refused)
 {
 	struct natra_policy p;
 	struct record m;
 
-	(void)state;
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
 		if (policy_fields[i].max == UINT64_MAX ||
 		    policy_fields[i].unit == POLICY_GROUP)
@@ -199,11 +190,10 @@ static void policy_out_of_range_is_refused(void **state)
 	}
 }
 
-static void numbers_out_of_range_are_refused(void **state)
+TH_TEST(numbers_out_of_range_are_refused)
 {
 	struct record m = good_record();
 
-	(void)state;
 	m.mode = NATRA_MODE_MAX;
 	assert_false(record_valid(&m));
 	for (int i = 0; i < LEG_MAX; i++) {
@@ -230,11 +220,10 @@ static void numbers_out_of_range_are_refused(void **state)
 	assert_false(record_valid(&m));
 }
 
-static void strings_without_an_end_get_one(void **state)
+TH_TEST(strings_without_an_end_get_one)
 {
 	struct record m = good_record(), back;
 
-	(void)state;
 	memset(m.pod.ifname, 'x', sizeof(m.pod.ifname));
 	memset(m.host.ifname, 'x', sizeof(m.host.ifname));
 	memset(m.id, 'x', sizeof(m.id));
@@ -256,12 +245,11 @@ static void strings_without_an_end_get_one(void **state)
 
 /* A record that is read back may have any size, and anybody may have pinned
  * it. */
-static void what_is_no_record_changes_nothing(void **state)
+TH_TEST(what_is_no_record_changes_nothing)
 {
 	struct record m = good_record(), back = {.mode = 99};
 	const struct record before = back;
 
-	(void)state;
 	assert_int_equal(record_read(&m, 0, &back), RECORD_NONE);
 	assert_int_equal(record_read(&m, RECORD_PREFIX_SIZE - 1, &back),
 			 RECORD_NONE);
@@ -273,23 +261,4 @@ static void what_is_no_record_changes_nothing(void **state)
 	assert_memory_equal(&back, &before, sizeof(before));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(policy_comes_back_whole),
-		cmocka_unit_test(record_of_this_build_is_valid),
-		cmocka_unit_test(reserved_space_is_kept_and_not_read),
-		cmocka_unit_test(record_of_another_layout_is_not),
-		cmocka_unit_test(prefix_of_another_abi_is_read),
-		cmocka_unit_test(
-			record_of_this_abi_and_another_layout_is_foreign),
-		cmocka_unit_test(values_of_another_abi_may_be_new),
-		cmocka_unit_test(prefix_has_the_rates),
-		cmocka_unit_test(policy_out_of_range_is_refused),
-		cmocka_unit_test(numbers_out_of_range_are_refused),
-		cmocka_unit_test(strings_without_an_end_get_one),
-		cmocka_unit_test(what_is_no_record_changes_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

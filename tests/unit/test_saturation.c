@@ -32,19 +32,17 @@ static void assert_taken(__u32 flows, double caps, const double *most)
 	}
 }
 
-static void mice_beside_512_flows_at_most_of_the_rate(void **state)
+TH_TEST(mice_beside_512_flows_at_most_of_the_rate)
 {
 	static const double most[TH_LEN(rates)] = {18, 13, 6, 2.5};
 
-	(void)state;
 	assert_taken(512, 0.8, most);
 }
 
-static void mice_beside_2048_flows_far_over_the_rate(void **state)
+TH_TEST(mice_beside_2048_flows_far_over_the_rate)
 {
 	static const double most[TH_LEN(rates)] = {84, 58, 31, 26};
 
-	(void)state;
 	assert_taken(2048, 3.2, most);
 }
 
@@ -64,9 +62,8 @@ static void become_heavy(__u32 ports)
 
 /* A TCP flow pauses this long: a policer makes it wait for retransmission
  * timeouts of 1, 3 and 7 s. */
-static void least_of_heavy_flows_is_heavy_when_it_returns(void **state)
+TH_TEST(least_of_heavy_flows_is_heavy_when_it_returns)
 {
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(rates); i++) {
 		for (__u32 quiet = 0; quiet <= NATRA_HOLD_WINDOWS; quiet++) {
 			sat_begin(&sat_sketch, quiet, rates[i]);
@@ -105,11 +102,10 @@ static bool is_lost(struct sat_attacker *a, struct sat_victims *v, __u32 ports,
 
 /* The attacker's flows share the cells of these flows, so their cells look
  * younger than they are. */
-static void no_heavy_flow_is_lost_in_the_crowd(void **state)
+TH_TEST(no_heavy_flow_is_lost_in_the_crowd)
 {
 	__u32 lost = 0;
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(rates); i++) {
 		struct sat_attacker a = {.flows = 2048, .caps = 3.2};
 		struct sat_victims v = {0};
@@ -123,14 +119,4 @@ static void no_heavy_flow_is_lost_in_the_crowd(void **state)
 	assert_int_equal(lost, 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(mice_beside_512_flows_at_most_of_the_rate),
-		cmocka_unit_test(mice_beside_2048_flows_far_over_the_rate),
-		cmocka_unit_test(least_of_heavy_flows_is_heavy_when_it_returns),
-		cmocka_unit_test(no_heavy_flow_is_lost_in_the_crowd),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

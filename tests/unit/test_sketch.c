@@ -26,9 +26,8 @@ static __u32 add(__u64 hash, __u32 units, __u32 epoch)
 	return natra_sketch_add(cells, WIDTH - 1, hash, units, epoch);
 }
 
-static void epoch_changes_each_window_and_wraps_at_256(void **state)
+TH_TEST(epoch_changes_each_window_and_wraps_at_256)
 {
-	(void)state;
 	assert_int_equal(natra_epoch(0), 0);
 	assert_int_equal(natra_epoch(WINDOW - 1), 0);
 	assert_int_equal(natra_epoch(WINDOW), 1);
@@ -37,9 +36,8 @@ static void epoch_changes_each_window_and_wraps_at_256(void **state)
 	assert_int_equal(natra_epoch(UINT64_MAX), 255);
 }
 
-static void units_are_the_nearest_and_never_zero(void **state)
+TH_TEST(units_are_the_nearest_and_never_zero)
 {
-	(void)state;
 	assert_int_equal(natra_units(0), 1);
 	assert_int_equal(natra_units(14), 1);
 	assert_int_equal(natra_units(66), 1);
@@ -52,11 +50,10 @@ static void units_are_the_nearest_and_never_zero(void **state)
 	}
 }
 
-static void count_halves_each_window_and_is_zero_from_age_24(void **state)
+TH_TEST(count_halves_each_window_and_is_zero_from_age_24)
 {
 	const __u32 count = 0xabcdef;
 
-	(void)state;
 	for (__u32 written = 0; written < 256; written++) {
 		__u32 cell = written << NATRA_CELL_COUNT_BITS | count;
 
@@ -70,9 +67,8 @@ static void count_halves_each_window_and_is_zero_from_age_24(void **state)
 	}
 }
 
-static void cell_looks_fresh_again_after_256_windows(void **state)
+TH_TEST(cell_looks_fresh_again_after_256_windows)
 {
-	(void)state;
 	add(1, 1000, natra_epoch(3 * WINDOW));
 	assert_int_equal(add(1, 1, natra_epoch((3 + 255) * WINDOW)), 1);
 	clear(NULL);
@@ -80,11 +76,10 @@ static void cell_looks_fresh_again_after_256_windows(void **state)
 	assert_int_equal(add(1, 1, natra_epoch((3 + 256) * WINDOW)), 1001);
 }
 
-static void estimate_ages_while_the_flow_goes_on(void **state)
+TH_TEST(estimate_ages_while_the_flow_goes_on)
 {
 	__u32 estimate = 0;
 
-	(void)state;
 	for (__u32 epoch = 0; epoch < 20; epoch++)
 		estimate = add(7, 1024, epoch & 0xff);
 	/* The sum is 1024 * (1 + 1/2 + 1/4 ...), less what the shifts round
@@ -92,9 +87,8 @@ static void estimate_ages_while_the_flow_goes_on(void **state)
 	assert_in_range(estimate, 2047 - 11, 2048);
 }
 
-static void count_saturates_and_leaves_the_epoch_alone(void **state)
+TH_TEST(count_saturates_and_leaves_the_epoch_alone)
 {
-	(void)state;
 	assert_int_equal(add(5, SATURATED - 1, 0xfe), SATURATED - 1);
 	assert_int_equal(add(5, 1, 0xfe), SATURATED);
 	assert_int_equal(add(5, 1, 0xfe), SATURATED);
@@ -103,9 +97,8 @@ static void count_saturates_and_leaves_the_epoch_alone(void **state)
 	assert_int_equal(add(5, 1, 0xff), SATURATED / 2 + 1);
 }
 
-static void each_row_has_its_own_part_of_the_hash(void **state)
+TH_TEST(each_row_has_its_own_part_of_the_hash)
 {
-	(void)state;
 	for (int row = 0; row < NATRA_ROWS; row++) {
 		__u64 other = 9ULL << (16 * row);
 
@@ -119,9 +112,8 @@ static void each_row_has_its_own_part_of_the_hash(void **state)
 	}
 }
 
-static void update_is_conservative(void **state)
+TH_TEST(update_is_conservative)
 {
-	(void)state;
 	/* The flow shares row 0 with a big flow and has the other rows for
 	 * itself. */
 	add(0, 5000, 0);
@@ -131,13 +123,12 @@ static void update_is_conservative(void **state)
 	assert_int_equal(add(0, 1, 0), 5001);
 }
 
-static void first_and_last_cell_are_inside(void **state)
+TH_TEST(first_and_last_cell_are_inside)
 {
 	const size_t len = (size_t)NATRA_ROWS * WIDTH;
 	/* The buffer has the exact size, so that ASan sees a cell beyond it. */
 	__u32 *all = calloc(len, sizeof(*all));
 
-	(void)state;
 	assert_non_null(all);
 	natra_sketch_add(all, WIDTH - 1, ~0ULL, 1, 0);
 	natra_sketch_add(all, WIDTH - 1, 0, 1, 0);
@@ -162,7 +153,7 @@ static size_t pick_flow(uint64_t *seed)
 	return (r >> 8) % range;
 }
 
-static void error_is_bounded_and_never_an_underestimate(void **state)
+TH_TEST(error_is_bounded_and_never_an_underestimate)
 {
 	static __u64 hash[FLOWS];
 	static __u32 truth[FLOWS], estimate[FLOWS];
@@ -170,7 +161,6 @@ static void error_is_bounded_and_never_an_underestimate(void **state)
 	unsigned int over_bound = 0;
 	double bound;
 
-	(void)state;
 	for (size_t i = 0; i < FLOWS; i++)
 		hash[i] = th_rng(&seed);
 	for (int i = 0; i < PACKETS; i++) {
@@ -194,11 +184,10 @@ static void error_is_bounded_and_never_an_underestimate(void **state)
 	assert_true((double)error_sum / FLOWS < bound / 2);
 }
 
-static void few_flows_are_counted_exactly(void **state)
+TH_TEST(few_flows_are_counted_exactly)
 {
 	uint64_t seed = 2;
 
-	(void)state;
 	for (int i = 0; i < 20; i++) {
 		__u64 hash = th_rng(&seed);
 
@@ -207,22 +196,4 @@ static void few_flows_are_counted_exactly(void **state)
 	}
 }
 
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup(name, clear)
-	const struct CMUnitTest tests[] = {
-		CASE(epoch_changes_each_window_and_wraps_at_256),
-		CASE(units_are_the_nearest_and_never_zero),
-		CASE(count_halves_each_window_and_is_zero_from_age_24),
-		CASE(cell_looks_fresh_again_after_256_windows),
-		CASE(estimate_ages_while_the_flow_goes_on),
-		CASE(count_saturates_and_leaves_the_epoch_alone),
-		CASE(each_row_has_its_own_part_of_the_hash),
-		CASE(update_is_conservative),
-		CASE(first_and_last_cell_are_inside),
-		CASE(error_is_bounded_and_never_an_underestimate),
-		CASE(few_flows_are_counted_exactly),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN_EACH(clear, NULL)

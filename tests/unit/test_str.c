@@ -5,22 +5,20 @@
 
 #include "util/str.h"
 
-static void text_that_fits_is_copied(void **state)
+TH_TEST(text_that_fits_is_copied)
 {
 	char to[5] = "xxxx";
 
-	(void)state;
 	assert_true(str_copy(to, sizeof(to), "abcd"));
 	assert_string_equal(to, "abcd");
 	assert_true(str_copy(to, sizeof(to), ""));
 	assert_string_equal(to, "");
 }
 
-static void text_that_does_not_fit_is_cut_and_told(void **state)
+TH_TEST(text_that_does_not_fit_is_cut_and_told)
 {
 	char to[6] = "xxxxx";
 
-	(void)state;
 	assert_false(str_copy(to, 4, "abcd"));
 	assert_string_equal(to, "abc");
 	assert_int_equal(to[4], 'x');
@@ -29,30 +27,27 @@ static void text_that_does_not_fit_is_cut_and_told(void **state)
 	assert_true(str_copy(to, 1, ""));
 }
 
-static void null_is_the_empty_text(void **state)
+TH_TEST(null_is_the_empty_text)
 {
 	char to[4] = "xxx";
 
-	(void)state;
 	assert_true(str_copy(to, sizeof(to), NULL));
 	assert_string_equal(to, "");
 }
 
-static void control_characters_become_question_marks(void **state)
+TH_TEST(control_characters_become_question_marks)
 {
 	char text[] = "a\nb\tc\x1b[2J\x7f\r\x01";
 
-	(void)state;
 	str_one_line(text);
 	assert_string_equal(text, "a?b?c?[2J???");
 }
 
-static void printable_text_and_utf8_are_kept(void **state)
+TH_TEST(printable_text_and_utf8_are_kept)
 {
 	char text[] = " ~veth0 'gr\xc3\xbc\xc3\x9f' \xff";
 	char before[sizeof(text)];
 
-	(void)state;
 	memcpy(before, text, sizeof(text));
 	str_one_line(text);
 	assert_string_equal(text, before);
@@ -61,15 +56,4 @@ static void printable_text_and_utf8_are_kept(void **state)
 	assert_string_equal(text, "");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(text_that_fits_is_copied),
-		cmocka_unit_test(text_that_does_not_fit_is_cut_and_told),
-		cmocka_unit_test(null_is_the_empty_text),
-		cmocka_unit_test(control_characters_become_question_marks),
-		cmocka_unit_test(printable_text_and_utf8_are_kept),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

@@ -45,7 +45,7 @@ static int close_handle(void **state)
 	return 0;
 }
 
-static void struct_of_this_version_is_copied(void **state)
+TH_TEST(struct_of_this_version_is_copied)
 {
 	const struct now from = {sizeof(from), 1, 2};
 	struct now to = {99, 99, 99};
@@ -56,7 +56,7 @@ static void struct_of_this_version_is_copied(void **state)
 	assert_string_equal(natra_error(*state), "");
 }
 
-static void older_struct_has_zero_for_what_it_lacks(void **state)
+TH_TEST(older_struct_has_zero_for_what_it_lacks)
 {
 	const struct before from = {sizeof(from), 1};
 	struct now to = {99, 99, 99};
@@ -68,7 +68,7 @@ static void older_struct_has_zero_for_what_it_lacks(void **state)
 	assert_int_equal(to.second, 0);
 }
 
-static void newer_struct_is_good_if_its_tail_is_zero(void **state)
+TH_TEST(newer_struct_is_good_if_its_tail_is_zero)
 {
 	struct later from = {sizeof(from), 1, 2, 0};
 	struct now to = {0};
@@ -79,7 +79,7 @@ static void newer_struct_is_good_if_its_tail_is_zero(void **state)
 	assert_int_equal(to.second, 2);
 }
 
-static void every_byte_of_a_newer_tail_counts(void **state)
+TH_TEST(every_byte_of_a_newer_tail_counts)
 {
 	for (size_t at = offsetof(struct later, third);
 	     at < sizeof(struct later); at++) {
@@ -95,7 +95,7 @@ static void every_byte_of_a_newer_tail_counts(void **state)
 	}
 }
 
-static void missing_struct_is_named(void **state)
+TH_TEST(missing_struct_is_named)
 {
 	struct now to = {99, 99, 99};
 
@@ -110,7 +110,7 @@ static void missing_struct_is_named(void **state)
 	assert_int_equal(to.first, 99);
 }
 
-static void size_that_is_none_is_refused(void **state)
+TH_TEST(size_that_is_none_is_refused)
 {
 	static const size_t wrong[] = {0,         sizeof(size_t),
 				       FIRST - 1, sizeof(struct now) + 1,
@@ -132,7 +132,7 @@ static void size_that_is_none_is_refused(void **state)
 	}
 }
 
-static void older_caller_gets_what_it_has_room_for(void **state)
+TH_TEST(older_caller_gets_what_it_has_room_for)
 {
 	const struct now from = {sizeof(from), 1, 2};
 	struct now to = {sizeof(struct before), 99, 99};
@@ -144,7 +144,7 @@ static void older_caller_gets_what_it_has_room_for(void **state)
 	assert_int_equal(to.second, 99);
 }
 
-static void newer_caller_keeps_the_rest(void **state)
+TH_TEST(newer_caller_keeps_the_rest)
 {
 	const struct now from = {sizeof(from), 1, 2};
 	struct later to = {sizeof(to), 99, 99, 99};
@@ -157,20 +157,4 @@ static void newer_caller_keeps_the_rest(void **state)
 	assert_int_equal(to.third, 99);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define CASE(name)                                                             \
-	cmocka_unit_test_setup_teardown(name, open_handle, close_handle)
-		CASE(struct_of_this_version_is_copied),
-		CASE(older_struct_has_zero_for_what_it_lacks),
-		CASE(newer_struct_is_good_if_its_tail_is_zero),
-		CASE(every_byte_of_a_newer_tail_counts),
-		CASE(missing_struct_is_named),
-		CASE(size_that_is_none_is_refused),
-		CASE(older_caller_gets_what_it_has_room_for),
-		CASE(newer_caller_keeps_the_rest),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN_EACH(open_handle, close_handle)

@@ -21,7 +21,7 @@ static const char *canonical(const char *cidr)
 	return text;
 }
 
-static void blocks_are_read_and_told(void **state)
+TH_TEST(blocks_are_read_and_told)
 {
 	static const char *const same[] = {
 		"10.0.0.0/8", "0.0.0.0/0",     "192.0.2.1/32",    "128.0.0.0/1",
@@ -29,16 +29,14 @@ static void blocks_are_read_and_told(void **state)
 		"8000::/1",   "::/96",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(same); i++)
 		assert_string_equal(canonical(same[i]), same[i]);
 }
 
 /* The rules are those of Go's net.ParseCIDR, with which upstream's plugin reads
  * blocks. */
-static void bits_behind_the_prefix_are_cleared(void **state)
+TH_TEST(bits_behind_the_prefix_are_cleared)
 {
-	(void)state;
 	assert_string_equal(canonical("10.1.2.3/8"), "10.0.0.0/8");
 	assert_string_equal(canonical("192.0.2.255/25"), "192.0.2.128/25");
 	assert_string_equal(canonical("255.255.255.255/0"), "0.0.0.0/0");
@@ -52,11 +50,10 @@ static void bits_behind_the_prefix_are_cleared(void **state)
 	assert_string_equal(canonical("2001:db8:0:0::/032"), "2001:db8::/32");
 }
 
-static void mapped_ipv4_is_ipv4(void **state)
+TH_TEST(mapped_ipv4_is_ipv4)
 {
 	struct natra_subnet subnet;
 
-	(void)state;
 	assert_string_equal(canonical("::ffff:10.0.0.0/104"), "10.0.0.0/8");
 	assert_string_equal(canonical("::ffff:a01:203/128"), "10.1.2.3/32");
 	assert_string_equal(canonical("::ffff:0:0/96"), "0.0.0.0/0");
@@ -71,7 +68,7 @@ static void mapped_ipv4_is_ipv4(void **state)
 	assert_int_equal(subnet.version, 6);
 }
 
-static void what_is_no_block_is_refused(void **state)
+TH_TEST(what_is_no_block_is_refused)
 {
 	static const char *const bad[] = {
 		"",
@@ -105,7 +102,6 @@ static void what_is_no_block_is_refused(void **state)
 	};
 	struct natra_subnet subnet, before;
 
-	(void)state;
 	memset(&subnet, 0x5a, sizeof(subnet));
 	before = subnet;
 	for (size_t i = 0; i < TH_LEN(bad); i++) {
@@ -132,7 +128,7 @@ static struct subnets read_all(const char *const *texts, size_t len,
 	return subnets;
 }
 
-static void list_is_in_order_and_has_each_once(void **state)
+TH_TEST(list_is_in_order_and_has_each_once)
 {
 	static const char *const given[] = {
 		"2001:db8::/32", "10.2.0.0/16", "10.1.2.3/8",
@@ -146,7 +142,6 @@ static void list_is_in_order_and_has_each_once(void **state)
 	struct subnets subnets = read_all(given, TH_LEN(given), false);
 	char text[SUBNET_TEXT_MAX];
 
-	(void)state;
 	assert_int_equal(subnets.kind, SUBNETS_UNSHAPED);
 	assert_int_equal(subnets.len, TH_LEN(wanted));
 	for (size_t i = 0; i < TH_LEN(wanted); i++) {
@@ -157,7 +152,7 @@ static void list_is_in_order_and_has_each_once(void **state)
 	assert_null(subnets.list);
 }
 
-static void lists_compare_by_what_they_mean(void **state)
+TH_TEST(lists_compare_by_what_they_mean)
 {
 	static const char *const one[] = {"10.0.0.0/8", "2001:db8::/32"};
 	static const char *const same[] = {"2001:db8:1::/32", "10.1.0.0/8",
@@ -169,7 +164,6 @@ static void lists_compare_by_what_they_mean(void **state)
 	struct subnets d = read_all(one, 2, false);
 	struct subnets none = read_all(NULL, 0, true);
 
-	(void)state;
 	assert_true(subnets_equal(&a, &b));
 	assert_false(subnets_equal(&a, &c));
 	assert_false(subnets_equal(&a, &d));
@@ -183,13 +177,12 @@ static void lists_compare_by_what_they_mean(void **state)
 
 /* A length without a list means no subnets, and so does a list without a
  * length. */
-static void no_list_is_none(void **state)
+TH_TEST(no_list_is_none)
 {
 	static const char *const one[] = {"10.0.0.0/8"};
 	struct natra_policy p = NATRA_INIT(p);
 	struct subnets subnets;
 
-	(void)state;
 	p.unshaped_subnets_len = 3;
 	assert_int_equal(subnets_read(&p, &subnets), 0);
 	assert_int_equal(subnets.kind, SUBNETS_NONE);
@@ -201,11 +194,10 @@ static void no_list_is_none(void **state)
 	subnets_free(&subnets);
 }
 
-static void pinned_garbage_is_found(void **state)
+TH_TEST(pinned_garbage_is_found)
 {
 	struct natra_subnet good, bad;
 
-	(void)state;
 	assert_int_equal(subnet_parse("10.0.0.0/8", &good), 0);
 	for (size_t i = 0; i < sizeof(bad); i++) {
 		bad = good;
@@ -222,18 +214,4 @@ static void pinned_garbage_is_found(void **state)
 	assert_false(subnet_valid(&bad));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(blocks_are_read_and_told),
-		cmocka_unit_test(bits_behind_the_prefix_are_cleared),
-		cmocka_unit_test(mapped_ipv4_is_ipv4),
-		cmocka_unit_test(what_is_no_block_is_refused),
-		cmocka_unit_test(list_is_in_order_and_has_each_once),
-		cmocka_unit_test(lists_compare_by_what_they_mean),
-		cmocka_unit_test(no_list_is_none),
-		cmocka_unit_test(pinned_garbage_is_found),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

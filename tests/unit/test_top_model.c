@@ -69,9 +69,8 @@ static const char *view(void)
 	return text;
 }
 
-static void rates_are_those_of_the_interval(void **state)
+TH_TEST(rates_are_those_of_the_interval)
 {
-	(void)state;
 	readings[1].bytes = (struct traffic){1000, 100, 10, 5};
 	update(4, 5 * SECOND);
 	assert_int_equal(row("pod-1")->rate.passed, 0);
@@ -85,9 +84,8 @@ static void rates_are_those_of_the_interval(void **state)
 	assert_int_equal(row("pod-2")->rate.passed, 0);
 }
 
-static void attachment_made_anew_counts_as_a_whole(void **state)
+TH_TEST(attachment_made_anew_counts_as_a_whole)
 {
-	(void)state;
 	readings[0].bytes = (struct traffic){5000, 0, 0, 100};
 	update(4, SECOND);
 	/* One counter is larger than before, but all began again. */
@@ -97,9 +95,8 @@ static void attachment_made_anew_counts_as_a_whole(void **state)
 	assert_int_equal(row("pod-0")->rate.dropped, 2400);
 }
 
-static void rows_come_and_go(void **state)
+TH_TEST(rows_come_and_go)
 {
-	(void)state;
 	update(2, SECOND);
 	readings[0].bytes.passed = 1000;
 	readings[3].bytes.passed = 1000;
@@ -118,9 +115,8 @@ static void rows_come_and_go(void **state)
 	assert_int_equal(model.view_len, 0);
 }
 
-static void directions_are_two_rows(void **state)
+TH_TEST(directions_are_two_rows)
 {
-	(void)state;
 	readings[1].of = readings[0].of;
 	readings[1].of.direction = NATRA_DIRECTION_EGRESS;
 	update(2, SECOND);
@@ -149,7 +145,7 @@ static void directions_are_two_rows(void **state)
 		10000);
 }
 
-static void long_names_lose_their_middle(void **state)
+TH_TEST(long_names_lose_their_middle)
 {
 	static const struct {
 		const char *name;
@@ -164,16 +160,14 @@ static void long_names_lose_their_middle(void **state)
 	};
 	char text[TOP_NAME_MAX + 1];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		top_fit_name(rows[i].name, rows[i].width, text);
 		assert_string_equal(text, rows[i].fit);
 	}
 }
 
-static void keys_sort_the_largest_first_and_then_by_name(void **state)
+TH_TEST(keys_sort_the_largest_first_and_then_by_name)
 {
-	(void)state;
 	update(4, SECOND);
 	readings[1].bytes = (struct traffic){9000, 0, 0, 300};
 	readings[2].bytes = (struct traffic){8000, 200, 0, 200};
@@ -195,7 +189,7 @@ static void keys_sort_the_largest_first_and_then_by_name(void **state)
 	assert_string_equal(view(), "0123");
 }
 
-static void filter_takes_names_ids_and_interfaces(void **state)
+TH_TEST(filter_takes_names_ids_and_interfaces)
 {
 	static const struct {
 		const char *filter, *view;
@@ -205,7 +199,6 @@ static void filter_takes_names_ids_and_interfaces(void **state)
 		     {"shop", "0123"},
 		     {"%", ""}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		snprintf(model.filter, sizeof(model.filter), "%s",
 			 cases[i].filter);
@@ -216,11 +209,10 @@ static void filter_takes_names_ids_and_interfaces(void **state)
 	}
 }
 
-static void last_minute_is_drawn_from_the_right(void **state)
+TH_TEST(last_minute_is_drawn_from_the_right)
 {
 	uint8_t levels[6];
 
-	(void)state;
 	update(1, SECOND);
 	/* The rate is 100 % of the limit in one second, and 1 % in the next. */
 	readings[0].bytes.passed = 1000000;
@@ -240,11 +232,10 @@ static void last_minute_is_drawn_from_the_right(void **state)
 	assert_memory_equal(levels, "\0\0\0\0\0\0", 6);
 }
 
-static void last_minute_without_cells_writes_nothing(void **state)
+TH_TEST(last_minute_without_cells_writes_nothing)
 {
 	uint8_t levels[2] = {0};
 
-	(void)state;
 	update(1, SECOND);
 	readings[0].bytes.passed = 1000000;
 	update(1, 2 * SECOND);
@@ -254,7 +245,7 @@ static void last_minute_without_cells_writes_nothing(void **state)
 	assert_memory_equal(levels, "\0\0", 2);
 }
 
-static void marked_packets_are_held_only_where_it_is_paced(void **state)
+TH_TEST(marked_packets_are_held_only_where_it_is_paced)
 {
 	const struct natra_direction_stats stats = {
 		.mice.bytes = 1,
@@ -267,7 +258,6 @@ static void marked_packets_are_held_only_where_it_is_paced(void **state)
 		.other.bytes = 128,
 	};
 
-	(void)state;
 	assert_int_equal(traffic_of(&stats, true).held, 12);
 	assert_int_equal(traffic_of(&stats, false).held, 4);
 	assert_int_equal(traffic_of(&stats, false).passed, 207);
@@ -275,13 +265,12 @@ static void marked_packets_are_held_only_where_it_is_paced(void **state)
 	assert_int_equal(traffic_of(&stats, false).dropped, 48);
 }
 
-static void flows_grow_since_the_reading_before(void **state)
+TH_TEST(flows_grow_since_the_reading_before)
 {
 	const struct natra_flow before[] = {{.sport = 1, .bytes = 10},
 					    {.sport = 2, .bytes = 20}};
 	struct natra_flow flow = {.sport = 2, .bytes = 50};
 
-	(void)state;
 	assert_int_equal(top_flow_grown(&flow, before, 2), 30);
 	assert_int_equal(top_flow_grown(&flow, before, 1), 0);
 	/* Its entry was another flow's in between. */
@@ -291,22 +280,4 @@ static void flows_grow_since_the_reading_before(void **state)
 	assert_int_equal(top_bits_per_sec(1000, 0), 0);
 }
 
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, start, stop)
-	const struct CMUnitTest tests[] = {
-		CASE(rates_are_those_of_the_interval),
-		CASE(attachment_made_anew_counts_as_a_whole),
-		CASE(rows_come_and_go),
-		CASE(directions_are_two_rows),
-		CASE(long_names_lose_their_middle),
-		CASE(keys_sort_the_largest_first_and_then_by_name),
-		CASE(filter_takes_names_ids_and_interfaces),
-		CASE(last_minute_is_drawn_from_the_right),
-		CASE(last_minute_without_cells_writes_nothing),
-		CASE(marked_packets_are_held_only_where_it_is_paced),
-		CASE(flows_grow_since_the_reading_before),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN_EACH(start, stop)

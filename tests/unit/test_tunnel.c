@@ -67,12 +67,11 @@ static void vxlan(struct packet *p, uint16_t port, int version, int tags,
 	inner(p, version, payload);
 }
 
-static void vxlan_adds_two_headers_and_a_frames(void **state)
+TH_TEST(vxlan_adds_two_headers_and_a_frames)
 {
 	static const uint16_t ports[] = {4789, 8472};
 	struct packet p;
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(ports); i++) {
 		vxlan(&p, ports[i], 4, 0, INNER_LEN);
 		assert_int_equal(tunnel_len(&p), 8 + 14 + 20 + 32);
@@ -83,11 +82,10 @@ static void vxlan_adds_two_headers_and_a_frames(void **state)
 	}
 }
 
-static void geneve_has_options_and_a_frame_or_a_packet(void **state)
+TH_TEST(geneve_has_options_and_a_frame_or_a_packet)
 {
 	struct packet p;
 
-	(void)state;
 	begin_udp(&p, 6081);
 	append_bytes(&p,
 		     "\x02\0\x65\x58\0\0\x2a\0"
@@ -103,12 +101,11 @@ static void geneve_has_options_and_a_frame_or_a_packet(void **state)
 	assert_int_equal(tunnel_len(&p), 8 + 40 + 32);
 }
 
-static void ip_in_ip_of_either_version(void **state)
+TH_TEST(ip_in_ip_of_either_version)
 {
 	static const uint8_t protocols[] = {0, 0, 0, 0, 4, 0, 41};
 	struct packet p;
 
-	(void)state;
 	for (int outside = 4; outside <= 6; outside += 2) {
 		for (int inside = 4; inside <= 6; inside += 2) {
 			packet_begin(&p);
@@ -126,12 +123,11 @@ static void ip_in_ip_of_either_version(void **state)
 	}
 }
 
-static void each_flag_of_gre_adds_a_word(void **state)
+TH_TEST(each_flag_of_gre_adds_a_word)
 {
 	static const uint8_t flags[] = {0x80, 0x20, 0x10};
 	struct packet p;
 
-	(void)state;
 	for (unsigned int mask = 0; mask < 8; mask++) {
 		uint32_t len = 4;
 		uint8_t byte = 0;
@@ -176,12 +172,11 @@ static void mpls(struct packet *p, uint16_t type, size_t labels, int version)
 	inner(p, version, INNER_LEN);
 }
 
-static void each_label_of_mpls_adds_a_word(void **state)
+TH_TEST(each_label_of_mpls_adds_a_word)
 {
 	static const uint16_t types[] = {0x8847, 0x8848};
 	struct packet p;
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(types); i++) {
 		for (size_t labels = 1; labels <= 4; labels++) {
 			mpls(&p, types[i], labels, 4);
@@ -196,11 +191,10 @@ static void each_label_of_mpls_adds_a_word(void **state)
 	}
 }
 
-static void pppoe_adds_eight_bytes(void **state)
+TH_TEST(pppoe_adds_eight_bytes)
 {
 	struct packet p;
 
-	(void)state;
 	begin_other(&p, 0x8864, "\x11\0\0\x07\0\0\0\x21", 8);
 	inner(&p, 4, INNER_LEN);
 	assert_int_equal(headers_len(&p), 14 + 8 + 20 + 32);
@@ -215,23 +209,20 @@ static void pppoe_adds_eight_bytes(void **state)
 
 /* When a program makes the tunnel, each segment of its socket's GSO packet is
  * already a whole packet of the tunnel. */
-static void
-tunnel_that_a_program_makes_has_its_headers_in_the_payload(void **state)
+TH_TEST(tunnel_that_a_program_makes_has_its_headers_in_the_payload)
 {
 	struct packet p;
 
-	(void)state;
 	vxlan(&p, 4789, 4, 0, GSO_SIZE - 8 - 14 - 20 - 32);
 	assert_int_equal(tunnel_len(&p), 0);
 	vxlan(&p, 4789, 6, 0, GSO_SIZE - 8 - 14 - 40 - 32);
 	assert_int_equal(tunnel_len(&p), 0);
 }
 
-static void what_is_no_tunnel_adds_nothing(void **state)
+TH_TEST(what_is_no_tunnel_adds_nothing)
 {
 	struct packet p;
 
-	(void)state;
 	packet_make_tcp4(&p, 1000, 0, 1514);
 	assert_int_equal(tunnel_len(&p), 0);
 	begin_udp(&p, 443);
@@ -257,13 +248,12 @@ static void what_is_no_tunnel_adds_nothing(void **state)
 	}
 }
 
-static void flow_stays_that_of_the_outer_packet(void **state)
+TH_TEST(flow_stays_that_of_the_outer_packet)
 {
 	struct packet p;
 	struct parsed before, after;
 	struct th_bytes bytes;
 
-	(void)state;
 	vxlan(&p, 4789, 6, 0, INNER_LEN);
 	before = after = parse_packet(&p);
 	bytes = (struct th_bytes){p.data, p.len};
@@ -275,20 +265,4 @@ static void flow_stays_that_of_the_outer_packet(void **state)
 	assert_int_equal(after.res.header_len, OUTER);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(vxlan_adds_two_headers_and_a_frames),
-		cmocka_unit_test(geneve_has_options_and_a_frame_or_a_packet),
-		cmocka_unit_test(ip_in_ip_of_either_version),
-		cmocka_unit_test(each_flag_of_gre_adds_a_word),
-		cmocka_unit_test(each_label_of_mpls_adds_a_word),
-		cmocka_unit_test(pppoe_adds_eight_bytes),
-		cmocka_unit_test(
-			tunnel_that_a_program_makes_has_its_headers_in_the_payload),
-		cmocka_unit_test(what_is_no_tunnel_adds_nothing),
-		cmocka_unit_test(flow_stays_that_of_the_outer_packet),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

@@ -22,17 +22,15 @@ static uint32_t cut(uint32_t payload, uint32_t size, uint32_t *ret_segs)
 	return bytes;
 }
 
-static void packet_without_gso_is_its_own_length(void **state)
+TH_TEST(packet_without_gso_is_its_own_length)
 {
-	(void)state;
 	assert_int_equal(natra_gso_len(60, 0, 0, HEADERS), 60);
 	assert_int_equal(natra_gso_len(1514, 0, 0, HEADERS), 1514);
 	assert_int_equal(natra_gso_len(1514, 1, 0, HEADERS), 1514);
 }
 
-static void every_segment_has_its_headers(void **state)
+TH_TEST(every_segment_has_its_headers)
 {
-	(void)state;
 	for (uint32_t payload = 1; payload < 600000; payload += 997) {
 		uint32_t segs, want = cut(payload, MSS, &segs);
 
@@ -42,9 +40,8 @@ static void every_segment_has_its_headers(void **state)
 	}
 }
 
-static void missing_count_of_segments_is_worked_out(void **state)
+TH_TEST(missing_count_of_segments_is_worked_out)
 {
-	(void)state;
 	for (uint32_t payload = 1; payload < 600000; payload += 997) {
 		uint32_t segs, want = cut(payload, MSS, &segs);
 
@@ -62,9 +59,8 @@ static void missing_count_of_segments_is_worked_out(void **state)
 	}
 }
 
-static void gso_data_without_payload_adds_nothing(void **state)
+TH_TEST(gso_data_without_payload_adds_nothing)
 {
-	(void)state;
 	assert_int_equal(natra_gso_len(HEADERS, 0, MSS, HEADERS), HEADERS);
 	assert_int_equal(natra_gso_len(40, 0, MSS, HEADERS), 40);
 	assert_int_equal(natra_gso_len(40, 0, 1, HEADERS), 40);
@@ -73,11 +69,10 @@ static void gso_data_without_payload_adds_nothing(void **state)
 
 /* The segments have 1 byte of payload, at the end also with the longest headers
  * that are possible. */
-static void made_up_segments_do_not_overflow(void **state)
+TH_TEST(made_up_segments_do_not_overflow)
 {
 	const uint32_t headers = 14 + 8 + 40 + 4 * 2048 + 60;
 
-	(void)state;
 	assert_int_equal(natra_gso_len(HEADERS + 60000, 60000, 1, HEADERS),
 			 60000 * (HEADERS + 1));
 	assert_int_equal(natra_gso_len(headers + 65535, 65535, 1, headers),
@@ -92,11 +87,10 @@ static void made_up_segments_do_not_overflow(void **state)
 }
 
 /* The kernel's number has 16 bits. */
-static void number_of_segments_that_has_wrapped_is_worked_out(void **state)
+TH_TEST(number_of_segments_that_has_wrapped_is_worked_out)
 {
 	const uint32_t many = 65537 * 3;
 
-	(void)state;
 	for (uint32_t segs = 0; segs <= 1; segs++) {
 		assert_int_equal(
 			natra_gso_len(HEADERS + many, segs, 3, HEADERS),
@@ -113,12 +107,10 @@ static void number_of_segments_that_has_wrapped_is_worked_out(void **state)
 }
 
 /* Headers behind those that are known leave the segments less than so many need. */
-static void
-headers_that_are_not_known_show_in_the_number_of_segments(void **state)
+TH_TEST(headers_that_are_not_known_show_in_the_number_of_segments)
 {
 	const uint32_t hidden = 74, known = 42;
 
-	(void)state;
 	for (uint32_t segs = 2; segs < 500; segs++)
 		assert_int_equal(natra_gso_len(known + hidden + segs * 76, segs,
 					       76, known),
@@ -126,11 +118,10 @@ headers_that_are_not_known_show_in_the_number_of_segments(void **state)
 }
 
 /* Whatever is hidden, what is charged is at least what is on the wire. */
-static void hidden_headers_are_charged_at_least(void **state)
+TH_TEST(hidden_headers_are_charged_at_least)
 {
 	static const uint32_t sizes[] = {1, 8, 40, 1000, 1448};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(sizes); i++) {
 		for (uint32_t len = 200; len < 70000; len += 1717) {
 			for (uint32_t header = 14; header < len; header += 61) {
@@ -158,9 +149,8 @@ static void hidden_headers_are_charged_at_least(void **state)
 	assert_true(natra_hidden_len(30000, 20, 65535, 14) >= 30000);
 }
 
-static void what_the_kernel_tells_is_at_least_the_packet(void **state)
+TH_TEST(what_the_kernel_tells_is_at_least_the_packet)
 {
-	(void)state;
 	assert_int_equal(natra_told_len(1514, 1514), 1514);
 	assert_int_equal(natra_told_len(65226, 68130), 68130);
 	/* The kernel's product of header length and segments has wrapped
@@ -170,11 +160,10 @@ static void what_the_kernel_tells_is_at_least_the_packet(void **state)
 	assert_int_equal(natra_told_len(60066, UINT32_MAX), NATRA_BYTES_MAX);
 }
 
-static void only_what_no_stack_makes_is_crafted(void **state)
+TH_TEST(only_what_no_stack_makes_is_crafted)
 {
 	uint32_t segs;
 
-	(void)state;
 	/* The least MSS has 36 bytes beside the timestamps. */
 	assert_false(
 		natra_is_crafted(cut(60000, 36, &segs), HEADERS + 60000, true));
@@ -188,22 +177,4 @@ static void only_what_no_stack_makes_is_crafted(void **state)
 	assert_true(natra_is_crafted(NATRA_BYTES_MAX, 600000, false));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(packet_without_gso_is_its_own_length),
-		cmocka_unit_test(every_segment_has_its_headers),
-		cmocka_unit_test(missing_count_of_segments_is_worked_out),
-		cmocka_unit_test(gso_data_without_payload_adds_nothing),
-		cmocka_unit_test(made_up_segments_do_not_overflow),
-		cmocka_unit_test(
-			number_of_segments_that_has_wrapped_is_worked_out),
-		cmocka_unit_test(
-			headers_that_are_not_known_show_in_the_number_of_segments),
-		cmocka_unit_test(hidden_headers_are_charged_at_least),
-		cmocka_unit_test(what_the_kernel_tells_is_at_least_the_packet),
-		cmocka_unit_test(only_what_no_stack_makes_is_crafted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TH_MAIN(NULL, NULL)

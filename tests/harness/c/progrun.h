@@ -74,6 +74,14 @@ struct th_result {
 /* Exits with TH_SKIP and the reason if programs cannot be run here. */
 void th_require_bpf(void);
 
+/* Defines a main that does this, and calls setup and teardown for each test. */
+#define TH_BPF_MAIN(setup, teardown)                                           \
+	int main(void)                                                         \
+	{                                                                      \
+		th_require_bpf();                                              \
+		return th_run_each(setup, teardown);                           \
+	}
+
 /* Returns whether stamps have a type, by which programs tell departure times from others;
  * before Linux 5.18 they have none. */
 bool th_has_stamp_types(void);
