@@ -16,6 +16,7 @@ extern struct pod pod;
 int one_pod_begin(void **state);
 /* Checks that no pins are left after the detach. */
 int one_pod_end(void **state);
+#define POD_MAIN() RIG_MAIN(one_pod_begin, one_pod_end)
 
 /* Attaches to the pod, and checks that the call leaves the thread as it was. */
 int attach_pod(const struct natra_policy *policy);
@@ -26,8 +27,5 @@ void make_group(const char *name, uint64_t mbit);
 void remove_group(const char *name);
 void enter_group(struct natra_policy *policy, const char *name);
 struct natra_policy member_of(const char *name);
-
-#define POD_CASE(name)                                                         \
-	cmocka_unit_test_setup_teardown(name, one_pod_begin, one_pod_end)
 
 #endif

@@ -18,9 +18,6 @@ void plugin_enter(void);
 int plugin_begin(void **state);
 int plugin_end(void **state);
 
-#define PLUGIN_CASE(name)                                                      \
-	cmocka_unit_test_setup_teardown(name, plugin_begin, plugin_end)
-
 /* Returns the node's qdiscs, ingress filters and links, without reference counts and
  * htb's count of packets, which the kernel sends now and then. */
 char *node_state(void);

@@ -3,15 +3,12 @@
 #ifndef TEST_API_RIG_H
 #define TEST_API_RIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <linux/bpf.h>
 #include <natra/natra.h>
+
+#include "cm.h"
 
 #define BPFFS "/tmp/natra-api-bpffs"
 #define MBIT  1000000ULL
@@ -25,6 +22,13 @@ struct pod {
 
 /* Makes the rig, before anything else; skips the program without root. */
 void rig_enter(void);
+/* Defines a main that does this, and calls setup and teardown for each test. */
+#define RIG_MAIN(setup, teardown)                                              \
+	int main(void)                                                         \
+	{                                                                      \
+		rig_enter();                                                   \
+		return th_run_each(setup, teardown);                           \
+	}
 /* Removes all pods and pins, which a case that failed may have left. */
 void rig_reset(void);
 /* Runs a shell command that must succeed. */
@@ -67,5 +71,9 @@ void says(const struct natra *n, const char *a, const char *b);
 #define KEPT(call) (rig_before(), rig_after(call, #call))
 void rig_before(void);
 int rig_after(int r, const char *call);
+
+/* The call returns 0, or this result, and changes nothing of these. */
+#define OK(call)            GIVES(0, call)
+#define GIVES(result, call) assert_int_equal(KEPT(call), result)
 
 #endif

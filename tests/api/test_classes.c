@@ -67,7 +67,7 @@ static void are_told(const char *text)
 {
 	struct told told = {.result = 0};
 
-	assert_int_equal(KEPT(natra_foreach_class(n, ID, tell, &told)), 0);
+	OK(natra_foreach_class(n, ID, tell, &told));
 	assert_string_equal(told.text, text);
 }
 
@@ -75,13 +75,12 @@ static void are_told(const char *text)
 	"near 100000000 200000000 0 10.78.0.0/16 2001:db8::/32; "              \
 	"far 1000000 0 400000000000 10.78.255.0/24 192.0.2.0/24; "
 
-static void what_was_given_is_told(void **state)
+TH_TEST(what_was_given_is_told)
 {
 	struct natra_policy policy = begin();
 	struct told told = {.result = 7};
 	struct natra_info info;
 
-	(void)state;
 	assert_int_equal(natra_foreach_class(n, ID, tell, &told), -ENOENT);
 	assert_int_equal(attach_pod(&policy), 0);
 	info = rig_query(n, ID);
@@ -129,16 +128,14 @@ static int count(void *arg, const struct natra_class *class,
 	return counts->result;
 }
 
-static void each_counts_its_own(void **state)
+TH_TEST(each_counts_its_own)
 {
 	struct natra_policy policy = begin();
 	struct natra_stats stats = NATRA_INIT(stats);
 	struct counts counts = {.len = 0};
 	uint64_t rest;
 
-	(void)state;
-	assert_int_equal(KEPT(natra_foreach_class_stats(n, ID, count, &counts)),
-			 -ENOENT);
+	GIVES(-ENOENT, natra_foreach_class_stats(n, ID, count, &counts));
 	assert_int_equal(attach_pod(&policy), 0);
 	rest = counted(NULL);
 	pod_send(&pod, 30);
@@ -149,32 +146,27 @@ static void each_counts_its_own(void **state)
 	says(n, ID, "'fart'");
 	assert_int_equal(natra_class_stats(n, ID, NULL, &stats), -EINVAL);
 
-	assert_int_equal(KEPT(natra_foreach_class_stats(n, ID, count, &counts)),
-			 0);
+	OK(natra_foreach_class_stats(n, ID, count, &counts));
 	assert_string_equal(counts.names, "near 100000000 0; far 1000000 0; ");
 	assert_int_equal(counts.packets[0], 30);
 	assert_int_equal(counts.packets[1], 0);
 	counts.result = 7;
-	assert_int_equal(KEPT(natra_foreach_class_stats(n, ID, count, &counts)),
-			 7);
+	GIVES(7, natra_foreach_class_stats(n, ID, count, &counts));
 	assert_int_equal(counts.len, 3);
 	assert_int_equal(natra_foreach_class_stats(n, ID, NULL, NULL), -EINVAL);
 	says(n, "fn", NULL);
 }
 
-static void top_has_the_flows_of_all(void **state)
+TH_TEST(top_has_the_flows_of_all)
 {
 	struct natra_policy policy = begin();
 	struct natra_flow flows[4];
 	size_t len = 4;
 
-	(void)state;
 	policy.fast_pass = NATRA_FAST_PASS_OFF;
 	assert_int_equal(attach_pod(&policy), 0);
 	pod_send(&pod, 5);
-	assert_int_equal(
-		KEPT(natra_top(n, ID, NATRA_DIRECTION_INGRESS, flows, &len)),
-		0);
+	OK(natra_top(n, ID, NATRA_DIRECTION_INGRESS, flows, &len));
 	/* The rest may have flows, such as those by which IPv6 finds neighbours. */
 	assert_true(len >= 1);
 	while (flows[len - 1].ip_version != 4 && len > 1)
@@ -185,12 +177,11 @@ static void top_has_the_flows_of_all(void **state)
 
 /* The change of a list is live: programs and counters stay, and the next packet is
  * judged by the new one. */
-static void configure_changes_them(void **state)
+TH_TEST(configure_changes_them)
 {
 	struct natra_policy policy = begin();
 	struct natra_info before, after;
 
-	(void)state;
 	assert_int_equal(attach_pod(&policy), 0);
 	before = rig_query(n, ID);
 	pod_send(&pod, 10);
@@ -199,7 +190,7 @@ static void configure_changes_them(void **state)
 	list[1].subnets_len = 1;
 	list[1].ingress_rate_bits_per_sec = 7 * MBIT;
 	list[1].dscps = 1;
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	OK(natra_configure(n, ID, &policy));
 	after = rig_query(n, ID);
 	assert_int_equal(after.ingress_prog_id, before.ingress_prog_id);
 	assert_int_equal(after.egress_prog_id, before.egress_prog_id);
@@ -208,26 +199,25 @@ static void configure_changes_them(void **state)
 	assert_int_equal(counted("far"), 20);
 	are_told("near 100000000 200000000 0 10.78.255.0/24 192.0.2.0/24; "
 		 "far 7000000 0 1 10.78.0.0/16; ");
-	assert_int_equal(KEPT(natra_check(n, ID, NULL)), 0);
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	OK(natra_check(n, ID, NULL));
+	OK(natra_check(n, ID, &policy));
 
 	/* Without classes, and as natra_query reports them, they stay. */
 	policy = policy_of(11, 22);
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	OK(natra_configure(n, ID, &policy));
 	after = rig_query(n, ID);
-	assert_int_equal(KEPT(natra_configure(n, ID, &after.policy)), 0);
-	assert_int_equal(KEPT(natra_check(n, ID, &after.policy)), 0);
+	OK(natra_configure(n, ID, &after.policy));
+	OK(natra_check(n, ID, &after.policy));
 	assert_int_equal(after.ingress_prog_id, before.ingress_prog_id);
 	assert_int_equal(counted("far"), 20);
 }
 
 /* What a process has read before another one changed the classes. */
-static void a_stale_policy_is_refused(void **state)
+TH_TEST(a_stale_policy_is_refused)
 {
 	struct natra_policy policy = begin(), stale;
 	char *before;
 
-	(void)state;
 	assert_int_equal(attach_pod(&policy), 0);
 	before = rig_state();
 	stale = rig_query(n, ID).policy;
@@ -235,76 +225,73 @@ static void a_stale_policy_is_refused(void **state)
 	     stale.classes_len++) {
 		if (stale.classes_len == 2 || !stale.classes_len)
 			continue;
-		assert_int_equal(KEPT(natra_configure(n, ID, &stale)), -EINVAL);
+		GIVES(-EINVAL, natra_configure(n, ID, &stale));
 		says(n, "classes", "there are 2");
 	}
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	OK(natra_check(n, ID, &policy));
 	rig_same_state(before);
 	free(before);
 }
 
 /* While the bandwidth plugin's queue drains into the pod, the limits of classes do not hold
  * either, and those of the other direction do. */
-static void a_drain_lifts_them(void **state)
+TH_TEST(a_drain_lifts_them)
 {
 	static const char *const all[] = {"0.0.0.0/0"};
 	struct natra_target target = pod_target(&pod, ID);
 	struct natra_policy policy = begin();
 	struct natra_stats stats = NATRA_INIT(stats);
 
-	(void)state;
 	list[0] = make("all", all, 1, 1, 1);
 	policy.classes_len = 1;
 	assert_int_equal(attach_pod(&policy), 0);
 	rig_sh("tc qdisc add dev " NODE_SIDE
 	       " root handle 1: tbf rate 8kbit burst 1600 limit 64k");
 	device_send(NODE_SIDE, 200);
-	assert_int_equal(KEPT(natra_drain_leftovers(n, &target)), 0);
+	OK(natra_drain_leftovers(n, &target));
 	assert_int_equal(natra_class_stats(n, ID, "all", &stats), 0);
 	assert_in_range(stats.backstop.unlimited.packets, 100, 200);
 	assert_int_equal(stats.egress.unlimited.packets, 0);
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	OK(natra_check(n, ID, &policy));
 }
 
 /* Other names take other slots, so the interface is attached again. */
-static void other_names_replace_it(void **state)
+TH_TEST(other_names_replace_it)
 {
 	struct natra_policy policy = begin();
 
-	(void)state;
 	assert_int_equal(attach_pod(&policy), 0);
 	pod_send(&pod, 10);
 	list[0].name = "nearer";
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	OK(natra_configure(n, ID, &policy));
 	assert_int_equal(counted("nearer"), 0);
 	pod_send(&pod, 10);
 	assert_int_equal(counted("nearer"), 10);
 	policy.classes_len = 1;
 	assert_int_equal(attach_pod(&policy), 0);
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	OK(natra_check(n, ID, &policy));
 	policy.classes_len = 0;
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), -EBADE);
+	GIVES(-EBADE, natra_check(n, ID, &policy));
 	assert_int_equal(attach_pod(&policy), 0);
 	are_told("");
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	OK(natra_check(n, ID, &policy));
 }
 
 /* Without any limit it stays attached, and has what the next one needs. */
-static void an_empty_list_takes_them_away(void **state)
+TH_TEST(an_empty_list_takes_them_away)
 {
 	struct natra_policy policy = begin(), none = NATRA_INIT(none);
 	struct natra_info before, after;
 	struct natra_stats stats = NATRA_INIT(stats);
 	bool has_edt;
 
-	(void)state;
 	assert_int_equal(attach_pod(&policy), 0);
 	has_edt = rig_query(n, ID).edt_active;
 	none.classes = list;
-	assert_int_equal(KEPT(natra_configure(n, ID, &none)), 0);
+	OK(natra_configure(n, ID, &none));
 	are_told("");
-	assert_int_equal(KEPT(natra_upgrade(n, ID)), 0);
-	assert_int_equal(KEPT(natra_check(n, ID, &none)), 0);
+	OK(natra_upgrade(n, ID));
+	OK(natra_check(n, ID, &none));
 	pod_send(&pod, 10);
 	assert_int_equal(natra_stats(n, ID, &stats), 0);
 	assert_int_equal(stats.ingress.unlimited.packets, 10);
@@ -312,20 +299,19 @@ static void an_empty_list_takes_them_away(void **state)
 	assert_true(before.edt_active == has_edt);
 	policy.classes = NULL;
 	policy.classes_len = 0;
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	OK(natra_configure(n, ID, &policy));
 	after = rig_query(n, ID);
 	assert_int_equal(after.egress_prog_id, before.egress_prog_id);
 	assert_int_equal(after.ingress_prog_id, before.ingress_prog_id);
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	OK(natra_check(n, ID, &policy));
 }
 
 /* An attach with the same names keeps the programs, and changes the rest live. */
-static void attach_keeps_the_programs(void **state)
+TH_TEST(attach_keeps_the_programs)
 {
 	struct natra_policy policy = begin();
 	struct natra_info before, after;
 
-	(void)state;
 	assert_int_equal(attach_pod(&policy), 0);
 	before = rig_query(n, ID);
 	list[0].egress_rate_bits_per_sec = 5 * MBIT;
@@ -334,19 +320,18 @@ static void attach_keeps_the_programs(void **state)
 	assert_int_equal(after.ingress_prog_id, before.ingress_prog_id);
 	are_told("near 100000000 5000000 0 10.78.0.0/16 2001:db8::/32; "
 		 "far 1000000 0 400000000000 10.78.255.0/24 192.0.2.0/24; ");
-	assert_int_equal(KEPT(natra_upgrade(n, ID)), 0);
+	OK(natra_upgrade(n, ID));
 	assert_int_equal(rig_query(n, ID).ingress_prog_id,
 			 before.ingress_prog_id);
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	OK(natra_check(n, ID, &policy));
 }
 
 /* A direction is limited if a class has a rate for it. */
-static void classes_alone_are_enough(void **state)
+TH_TEST(classes_alone_are_enough)
 {
 	struct natra_policy policy = begin();
 	struct natra_info info;
 
-	(void)state;
 	policy.ingress_rate_bits_per_sec = 0;
 	policy.egress_rate_bits_per_sec = 0;
 	list[0].egress_rate_bits_per_sec = 0;
@@ -355,50 +340,48 @@ static void classes_alone_are_enough(void **state)
 	assert_true(info.ingress_prog_id != 0);
 	assert_int_equal(info.egress_prog_id, 0);
 	list[0].egress_rate_bits_per_sec = 3 * MBIT;
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	OK(natra_configure(n, ID, &policy));
 	info = rig_query(n, ID);
 	assert_true(info.egress_prog_id != 0);
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	OK(natra_check(n, ID, &policy));
 }
 
-static void check_compares_them(void **state)
+TH_TEST(check_compares_them)
 {
 	struct natra_policy policy = begin();
 	struct natra_info info;
 	char path[192];
 
-	(void)state;
 	assert_int_equal(attach_pod(&policy), 0);
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	OK(natra_check(n, ID, &policy));
 	list[1].ingress_rate_bits_per_sec++;
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), -EBADE);
+	GIVES(-EBADE, natra_check(n, ID, &policy));
 	policy = begin();
 	list[0].subnets_len = 1;
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), -EBADE);
+	GIVES(-EBADE, natra_check(n, ID, &policy));
 	policy = policy_of(10, 20);
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), -EBADE);
+	GIVES(-EBADE, natra_check(n, ID, &policy));
 
 	/* The pins are compared with what programs use. */
 	info = rig_query(n, ID);
 	(void)snprintf(path, sizeof(path), "%s/classes", info.pin_path);
 	rig_replace_pin(path, BPF_MAP_TYPE_ARRAY, 768 * NATRA_CLASSES_MAX, 1,
 			0);
-	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EBADE);
+	GIVES(-EBADE, natra_check(n, ID, NULL));
 	says(n, "limits", NULL);
 	assert_int_equal(unlink(path), 0);
-	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EBADE);
+	GIVES(-EBADE, natra_check(n, ID, NULL));
 	policy = begin();
 	assert_int_equal(attach_pod(&policy), 0);
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	OK(natra_check(n, ID, &policy));
 	are_told(BEGUN);
 }
 
-static void bad_ones_are_refused(void **state)
+TH_TEST(bad_ones_are_refused)
 {
 	struct natra_policy policy = begin();
 	char *before = rig_state();
 
-	(void)state;
 	list[1].name = "near";
 	assert_int_equal(attach_pod(&policy), -EINVAL);
 	says(n, "classes", "'near' is there twice");
@@ -421,12 +404,11 @@ static void bad_ones_are_refused(void **state)
 }
 
 /* Attachments share banks, and give back all slots that they had. */
-static void slots_are_given_back(void **state)
+TH_TEST(slots_are_given_back)
 {
 	struct natra_policy policy = begin();
 	unsigned int pins = 0;
 
-	(void)state;
 	for (int i = 0; i < 12; i++) {
 		struct natra_info info;
 
@@ -442,57 +424,31 @@ static void slots_are_given_back(void **state)
 	}
 }
 
-static void a_record_alone_has_them(void **state)
+TH_TEST(a_record_alone_has_them)
 {
 	struct natra_policy policy = begin();
 	struct natra_target target = pod_target(&pod, ID);
 
-	(void)state;
-	assert_int_equal(
-		KEPT(natra_record_unshaped(n, &target, &policy, "no reason")),
-		0);
+	OK(natra_record_unshaped(n, &target, &policy, "no reason"));
 	are_told(BEGUN);
 	assert_int_equal(attach_pod(&policy), 0);
 	are_told(BEGUN);
 }
 
-static void in_every_mode(void **state)
+TH_TEST(in_every_mode)
 {
 	struct natra_policy policy = begin();
 
-	(void)state;
 	for (int m = NATRA_MODE_TCX_PODSIDE; m < NATRA_MODE_MAX; m++) {
 		if (!rig_has_tcx() && (m == NATRA_MODE_TCX_PODSIDE ||
 				       m == NATRA_MODE_TCX_HOSTSIDE))
 			continue;
 		policy.attach_mode = (enum natra_mode)m;
 		assert_int_equal(attach_pod(&policy), 0);
-		assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+		OK(natra_check(n, ID, &policy));
 		pod_send(&pod, 3);
 		assert_int_equal(counted("near"), 3);
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		POD_CASE(what_was_given_is_told),
-		POD_CASE(each_counts_its_own),
-		POD_CASE(top_has_the_flows_of_all),
-		POD_CASE(configure_changes_them),
-		POD_CASE(a_stale_policy_is_refused),
-		POD_CASE(a_drain_lifts_them),
-		POD_CASE(other_names_replace_it),
-		POD_CASE(an_empty_list_takes_them_away),
-		POD_CASE(attach_keeps_the_programs),
-		POD_CASE(classes_alone_are_enough),
-		POD_CASE(check_compares_them),
-		POD_CASE(bad_ones_are_refused),
-		POD_CASE(slots_are_given_back),
-		POD_CASE(a_record_alone_has_them),
-		POD_CASE(in_every_mode),
-	};
-
-	rig_enter();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+POD_MAIN()

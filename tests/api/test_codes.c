@@ -17,11 +17,11 @@ static void attach(void)
 
 #define FAILS(call, errno_, code)                                              \
 	do {                                                                   \
-		assert_int_equal(KEPT(call), -(errno_));                       \
+		GIVES(-(errno_), call);                                        \
 		assert_int_equal(natra_error_code(n), code);                   \
 	} while (0)
 
-static void what_is_absent(void **state)
+TH_TEST(what_is_absent)
 {
 	struct natra_target target = pod_target(&pod, ID);
 	struct natra_policy policy = policy_of(10, 10);
@@ -30,7 +30,6 @@ static void what_is_absent(void **state)
 	struct natra_stats stats = NATRA_INIT(stats);
 	char id[NATRA_ID_MAX + 1];
 
-	(void)state;
 	FAILS(natra_query(n, ID, &info), ENOENT, NATRA_CODE_NOT_ATTACHED);
 	FAILS(natra_configure(n, ID, &policy), ENOENT, NATRA_CODE_NOT_ATTACHED);
 	FAILS(natra_find(n, &target, id), ENOENT, NATRA_CODE_NOT_ATTACHED);
@@ -83,13 +82,12 @@ static void other_id_is_refused(const struct natra_target *own,
 	rig_detach(n, ID);
 }
 
-static void what_is_in_the_way(void **state)
+TH_TEST(what_is_in_the_way)
 {
 	struct natra_target own = pod_target(&pod, ID);
 	struct natra_target target = pod_target(&pod, "other");
 	struct natra_policy policy = policy_of(10, 10);
 
-	(void)state;
 	attach();
 	FAILS(natra_attach(n, &target, &policy, NULL), EBUSY,
 	      NATRA_CODE_OTHER_ID);
@@ -102,19 +100,18 @@ static void what_is_in_the_way(void **state)
 	}
 }
 
-static void what_cannot_be_configured(void **state)
+TH_TEST(what_cannot_be_configured)
 {
 	struct natra_target target = pod_target(&pod, ID);
 	struct natra_policy policy = policy_of(10, 10);
 
-	(void)state;
 	attach();
 	policy.sli = NATRA_SLI_ON;
 	FAILS(natra_configure(n, ID, &policy), EINVAL, NATRA_CODE_FIXED);
 	policy.sli = NATRA_SLI_MAX;
 	FAILS(natra_configure(n, ID, &policy), EINVAL, NATRA_CODE_NONE);
 	policy = policy_of(10, 10);
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	OK(natra_check(n, ID, &policy));
 	rig_detach(n, ID);
 	policy.sli = NATRA_SLI_OFF;
 	assert_int_equal(natra_record_unshaped(n, &target, &policy, "test"), 0);
@@ -135,19 +132,18 @@ static void differs(const struct natra_policy *policy, enum natra_code code,
 }
 
 /* natra_check tells in what an attachment differs from a policy, and what there is. */
-static void what_differs_is_named(void **state)
+TH_TEST(what_differs_is_named)
 {
 	struct natra_target target = pod_target(&pod, ID);
 	struct natra_policy policy = policy_of(10, 20);
 	struct natra_class class = NATRA_INIT(class);
 
-	(void)state;
 	class.name = "far";
 	class.dscps = 1;
 	policy.classes = &class;
 	policy.classes_len = 1;
 	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	OK(natra_check(n, ID, &policy));
 	class.dscps = 2;
 	differs(&policy, NATRA_CODE_CLASSES_DIFFER, "class far: ", ID);
 	/* Limits come first: with others the classes are set as well. */
@@ -170,12 +166,11 @@ static void what_differs_is_named(void **state)
 }
 
 /* A difference from the policy is told beside one of the kernel, which has no code. */
-static void what_differs_beside_the_kernel(void **state)
+TH_TEST(what_differs_beside_the_kernel)
 {
 	struct natra_target target = pod_target(&pod, ID);
 	struct natra_policy policy = policy_of(10, 20);
 
-	(void)state;
 	policy.attach_mode = NATRA_MODE_CLSACT_PODSIDE;
 	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
 	rig_sh("nsenter --net=%s tc filter del dev eth0 egress", pod.path);
@@ -190,52 +185,49 @@ static void what_differs_beside_the_kernel(void **state)
 }
 
 /* A direction without a rate is not limited any more, and goes on to count. */
-static void configure_without_rates(void **state)
+TH_TEST(configure_without_rates)
 {
 	struct natra_policy policy = policy_of(0, 20);
 	struct natra_stats stats = NATRA_INIT(stats);
 
-	(void)state;
 	attach();
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	OK(natra_configure(n, ID, &policy));
 	pod_send(&pod, 10);
 	assert_int_equal(natra_stats(n, ID, &stats), 0);
 	assert_int_equal(stats.ingress.unlimited.packets, 10);
 	policy = policy_of(0, 0);
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	OK(natra_configure(n, ID, &policy));
+	OK(natra_check(n, ID, &policy));
 	pod_send(&pod, 10);
 	assert_int_equal(natra_stats(n, ID, &stats), 0);
 	assert_int_equal(stats.ingress.unlimited.packets, 20);
 }
 
 /* Detaching what is not there succeeds, and says so. */
-static void detach_tells_what_it_did(void **state)
+TH_TEST(detach_tells_what_it_did)
 {
 	struct natra_target target = pod_target(&pod, ID);
 	struct natra_policy policy = policy_of(10, 10);
 
-	(void)state;
-	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
+	OK(natra_detach(n, &target));
 	attach();
-	assert_int_equal(KEPT(natra_detach(n, &target)), 1);
+	GIVES(1, natra_detach(n, &target));
 	assert_string_equal(natra_error(n), "");
-	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
+	OK(natra_detach(n, &target));
 	assert_int_equal(natra_record_unshaped(n, &target, &policy, "test"), 0);
-	assert_int_equal(KEPT(natra_detach(n, &target)), 1);
+	GIVES(1, natra_detach(n, &target));
 	target.netns = "/nonexistent";
-	assert_int_equal(KEPT(natra_detach(n, &target)), 0);
+	OK(natra_detach(n, &target));
 }
 
 /* The name of an interface stands for the default id, not for one that somebody gave. */
-static void detach_by_name_removes_no_other_id(void **state)
+TH_TEST(detach_by_name_removes_no_other_id)
 {
 	struct natra_target target = pod_target(&pod, NULL);
 	struct natra_policy policy = policy_of(10, 10);
 
-	(void)state;
 	attach();
-	assert_int_equal(KEPT(natra_detach(n, &target)), -EBUSY);
+	GIVES(-EBUSY, natra_detach(n, &target));
 	assert_int_equal(natra_error_code(n), NATRA_CODE_OTHER_ID);
 	says(n, "'eth0'", ID);
 	assert_int_equal(natra_check(n, ID, NULL), 0);
@@ -244,17 +236,16 @@ static void detach_by_name_removes_no_other_id(void **state)
 	rig_sh("ip -n " POD " link set eth0 down &&"
 	       "ip -n " POD " link set eth0 name wan0");
 	target.ifname = "wan0";
-	assert_int_equal(KEPT(natra_detach(n, &target)), 1);
+	GIVES(1, natra_detach(n, &target));
 }
 
 /* A code is of the last error only, also of one whose text nobody formats. */
-static void codes_are_of_the_last_call(void **state)
+TH_TEST(codes_are_of_the_last_call)
 {
 	struct natra_group_info group = NATRA_INIT(group);
 	struct natra_policy policy = policy_of(10, 10);
 	struct natra_info info = NATRA_INIT(info);
 
-	(void)state;
 	policy.sli = NATRA_SLI_MAX;
 	FAILS(natra_query(n, ID, &info), ENOENT, NATRA_CODE_NOT_ATTACHED);
 	FAILS(natra_policy_check(n, &policy), EINVAL, NATRA_CODE_NONE);
@@ -265,9 +256,8 @@ static void codes_are_of_the_last_call(void **state)
 	assert_int_equal(natra_error_code(NULL), NATRA_CODE_NONE);
 }
 
-static void codes_have_names(void **state)
+TH_TEST(codes_have_names)
 {
-	(void)state;
 	assert_string_equal(natra_code_name(NATRA_CODE_NONE), "");
 	for (unsigned int i = 1; i < NATRA_CODE_MAX; i++) {
 		for (unsigned int j = 0; j < i; j++)
@@ -278,21 +268,4 @@ static void codes_have_names(void **state)
 	assert_null(natra_code_name(NATRA_CODE_MAX));
 }
 
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		POD_CASE(what_is_absent),
-		POD_CASE(what_is_in_the_way),
-		POD_CASE(what_cannot_be_configured),
-		POD_CASE(what_differs_is_named),
-		POD_CASE(what_differs_beside_the_kernel),
-		POD_CASE(configure_without_rates),
-		POD_CASE(detach_tells_what_it_did),
-		POD_CASE(detach_by_name_removes_no_other_id),
-		POD_CASE(codes_are_of_the_last_call),
-		POD_CASE(codes_have_names),
-	};
-
-	rig_enter();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+POD_MAIN()

@@ -19,7 +19,7 @@ static void attach(const struct natra_policy *policy)
 {
 	struct natra_target target = pod_target(&pod, ID);
 
-	assert_int_equal(KEPT(natra_attach(n, &target, policy, NULL)), 0);
+	OK(natra_attach(n, &target, policy, NULL));
 }
 
 /* Reads the counters when the packets that were sent have come through: a busy
@@ -31,7 +31,7 @@ static struct natra_stats stats(void)
 	do {
 		before = now;
 		(void)usleep(50000);
-		assert_int_equal(KEPT(natra_stats(n, ID, &now)), 0);
+		OK(natra_stats(n, ID, &now));
 	} while (memcmp(&before, &now, sizeof(now)) != 0);
 	return now;
 }
@@ -77,14 +77,13 @@ static void is_count(const struct natra_count *count, uint64_t packets,
 /* At this rate a packet takes 20 ms: one is admitted, marked packets may overdraw
  * by 100 ms, and the rest is dropped. A packet more passes for each 20 ms that it takes
  * until all have come through. */
-static void what_is_over_the_rate_is_marked_then_dropped(void **state)
+TH_TEST(what_is_over_the_rate_is_marked_then_dropped)
 {
 	struct natra_policy policy = NATRA_INIT(policy);
 	struct natra_stats s;
 	struct timespec from, to;
 	uint64_t sum, most;
 
-	(void)state;
 	policy.ingress_rate_bits_per_sec = 80 * KBIT;
 	policy.ingress_burst_bits = 8;
 	policy.fast_pass = NATRA_FAST_PASS_OFF;
@@ -114,12 +113,11 @@ static void what_is_over_the_rate_is_marked_then_dropped(void **state)
 	is_count(&s.egress.admitted, 0, 0);
 }
 
-static void each_packet_is_in_one_counter(void **state)
+TH_TEST(each_packet_is_in_one_counter)
 {
 	struct natra_policy policy = policy_of(100, 100);
 	struct natra_stats s;
 
-	(void)state;
 	policy.fast_pass = NATRA_FAST_PASS_OFF;
 	attach(&policy);
 	send_udp(1000, 2000, NOT_ECT, 100, 7);
@@ -160,23 +158,20 @@ static void is_flow(const struct natra_flow *flow, struct in_addr from,
 	assert_in_range(flow->idle_ns, 40000000, 60000000000);
 }
 
-static void top_has_each_flow_and_most_bytes_first(void **state)
+TH_TEST(top_has_each_flow_and_most_bytes_first)
 {
 	struct natra_policy policy = policy_of(1000, 1000);
 	struct natra_flow flows[8];
 	struct in_addr from;
 	size_t len = 8;
 
-	(void)state;
 	policy.fast_pass = NATRA_FAST_PASS_OFF;
 	attach(&policy);
 	(void)send_udp(1001, 2001, NOT_ECT, 100, 2);
 	(void)send_udp(1002, 2002, NOT_ECT, 100, 9);
 	from = send_udp(1003, 2003, NOT_ECT, 100, 4);
 	(void)usleep(50000);
-	assert_int_equal(
-		KEPT(natra_top(n, ID, NATRA_DIRECTION_INGRESS, flows, &len)),
-		0);
+	OK(natra_top(n, ID, NATRA_DIRECTION_INGRESS, flows, &len));
 	assert_int_equal(len, 3);
 	is_flow(&flows[0], from, 1002, 2002, 9);
 	is_flow(&flows[1], from, 1003, 2003, 4);
@@ -195,14 +190,13 @@ static void top_has_each_flow_and_most_bytes_first(void **state)
 
 /* The peer is the source of packets that the pod receives, and the destination
  * of packets that it sends. */
-static void peer_is_the_other_end(void **state)
+TH_TEST(peer_is_the_other_end)
 {
 	static const char *const source[] = {"10.78.0.0/16"};
 	static const char *const broadcast[] = {"255.255.255.255/32"};
 	struct natra_policy policy = policy_of(100, 100);
 	struct natra_stats s;
 
-	(void)state;
 	policy.unshaped_subnets = source;
 	policy.unshaped_subnets_len = 1;
 	attach(&policy);
@@ -223,15 +217,4 @@ static void peer_is_the_other_end(void **state)
 	is_count(&s.egress.mice, 0, 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		POD_CASE(what_is_over_the_rate_is_marked_then_dropped),
-		POD_CASE(each_packet_is_in_one_counter),
-		POD_CASE(top_has_each_flow_and_most_bytes_first),
-		POD_CASE(peer_is_the_other_end),
-	};
-
-	rig_enter();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+POD_MAIN()

@@ -65,21 +65,19 @@ static struct natra_policy owing(void)
 	return policy;
 }
 
-static void another_name_owes_as_much(void **state)
+TH_TEST(another_name_owes_as_much)
 {
 	struct natra_policy policy = owing();
 
-	(void)state;
 	list[0].name = "nearer";
 	assert_int_equal(attach_pod(&policy), 0);
 	assert_int_equal(pass("nearer"), 0);
 }
 
-static void another_order_swaps_no_debts(void **state)
+TH_TEST(another_order_swaps_no_debts)
 {
 	struct natra_policy policy = owing();
 
-	(void)state;
 	list[0] = make("far", others);
 	list[1] = make("near", peer);
 	assert_int_equal(attach_pod(&policy), 0);
@@ -92,11 +90,10 @@ static void another_order_swaps_no_debts(void **state)
 }
 
 /* The peers of a class that goes are the rest's. */
-static void the_rest_owes_for_one_that_goes(void **state)
+TH_TEST(the_rest_owes_for_one_that_goes)
 {
 	struct natra_policy policy = owing();
 
-	(void)state;
 	list[0] = list[1];
 	policy.classes_len = 1;
 	assert_int_equal(attach_pod(&policy), 0);
@@ -104,29 +101,17 @@ static void the_rest_owes_for_one_that_goes(void **state)
 }
 
 /* Rates go from one class to another without an attach. */
-static void one_that_gets_faster_owes_what_others_do(void **state)
+TH_TEST(one_that_gets_faster_owes_what_others_do)
 {
 	struct natra_policy policy = owing();
 	const uint32_t before = rig_query(n, ID).ingress_prog_id;
 
-	(void)state;
 	list[0].subnets = others;
 	list[1].subnets = peer;
 	list[1].ingress_rate_bits_per_sec++;
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	OK(natra_configure(n, ID, &policy));
 	assert_int_equal(pass("far"), 0);
 	assert_int_equal(rig_query(n, ID).ingress_prog_id, before);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		POD_CASE(another_name_owes_as_much),
-		POD_CASE(another_order_swaps_no_debts),
-		POD_CASE(the_rest_owes_for_one_that_goes),
-		POD_CASE(one_that_gets_faster_owes_what_others_do),
-	};
-
-	rig_enter();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+POD_MAIN()

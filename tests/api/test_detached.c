@@ -23,7 +23,7 @@ static void detach_link(const char *leg)
 	(void)close(fd);
 }
 
-static void what_is_missing_is_named_and_put_back(void **state)
+TH_TEST(what_is_missing_is_named_and_put_back)
 {
 	static const enum natra_mode modes[] = {
 		NATRA_MODE_TCX_PODSIDE,
@@ -34,14 +34,13 @@ static void what_is_missing_is_named_and_put_back(void **state)
 	struct natra_policy policy = policy_of(10, 20);
 	size_t removed = 7;
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		const char *leg = legs[i % 2];
 
 		policy.attach_mode = modes[i / 2];
 		assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
 		detach_link(leg);
-		assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EBADE);
+		GIVES(-EBADE, natra_check(n, ID, NULL));
 		says(n, leg, "detached");
 		assert_false(rig_query(n, ID).interface_gone);
 		/* gc must not take it for garbage either. */
@@ -52,13 +51,12 @@ static void what_is_missing_is_named_and_put_back(void **state)
 	}
 }
 
-static void an_interface_that_is_gone_is_gone(void **state)
+TH_TEST(an_interface_that_is_gone_is_gone)
 {
 	struct natra_target target = pod_target(&pod, ID);
 	struct natra_policy policy = policy_of(10, 20);
 	size_t removed = 0;
 
-	(void)state;
 	policy.attach_mode = NATRA_MODE_TCX_PODSIDE;
 	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
 	detach_link("ingress");
@@ -72,15 +70,10 @@ static void an_interface_that_is_gone_is_gone(void **state)
 
 int main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		POD_CASE(what_is_missing_is_named_and_put_back),
-		POD_CASE(an_interface_that_is_gone_is_gone),
-	};
-
 	rig_enter();
 	if (!rig_has_tcx()) {
 		puts("skip: no TCX");
 		return SKIP;
 	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return th_run_each(one_pod_begin, one_pod_end);
 }

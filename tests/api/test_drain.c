@@ -35,11 +35,10 @@ static int drain(const char *id)
 }
 
 /* Nothing is changed if nothing waits, or not for long. */
-static void nothing_to_drain(void **state)
+TH_TEST(nothing_to_drain)
 {
 	char *mine;
 
-	(void)state;
 	assert_int_equal(drain(NULL), 0);
 	add_tbf();
 	add_ingress(IFB);
@@ -56,11 +55,10 @@ static void nothing_to_drain(void **state)
 
 /* Both queues empty themselves without a loss, soon although little follows, and the
  * rates stay. */
-static void queues_drain(void **state)
+TH_TEST(queues_drain)
 {
 	struct timespec begin, end;
 
-	(void)state;
 	add_tbf();
 	add_ingress(IFB);
 	fill(IFB, "8kbit");
@@ -86,9 +84,8 @@ static void assert_htb(const char *dev, const char *class)
 }
 
 /* The class of an htb has its own rate again, and how often it was raised. */
-static void htbs_drain(void **state)
+TH_TEST(htbs_drain)
 {
-	(void)state;
 	add_htb(HOST, "10", "30");
 	add_ingress(IFB);
 	rig_sh("tc qdisc del dev " IFB " root");
@@ -121,14 +118,13 @@ static void htbs_drain(void **state)
 /* Whoever is killed while an htb drains leaves its rate raised; it is still known as
  * the plugin's, with the rate that it had. The next drain gives it back, also if nothing
  * waits any more. */
-static void killed_while_an_htb_drains(void **state)
+TH_TEST(killed_while_an_htb_drains)
 {
 	struct natra_target target = pod_target(&pod, "web");
 	struct natra_policy policy = policy_of(10, 20);
 	int status;
 	pid_t pid;
 
-	(void)state;
 	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
 	add_htb(HOST, "10", "30");
 	device_send(HOST, 200);
@@ -145,16 +141,15 @@ static void killed_while_an_htb_drains(void **state)
 	assert_true(find().htb);
 	assert_int_equal(drain("web"), 0);
 	assert_htb(HOST, "prio 1 rate 10Kbit ceil 20Kbit");
-	assert_int_equal(KEPT(natra_remove_leftovers(n, &target)), 0);
+	OK(natra_remove_leftovers(n, &target));
 	assert_none();
 	assert_int_equal(natra_check(n, "web", &policy), 0);
 	assert_int_equal(natra_detach(n, &target), 1);
 }
 
 /* Each queue counts by itself. */
-static void one_queue_drains(void **state)
+TH_TEST(one_queue_drains)
 {
-	(void)state;
 	add_tbf();
 	add_ingress(IFB);
 	fill(HOST, "8kbit");
@@ -177,7 +172,7 @@ static pid_t stop_while_it_drains(void)
 	/* It fills the bucket after it has unlocked "web", for which others would wait. */
 	while (find().waiting_ms && tries++ < 500)
 		(void)usleep(1000);
-	assert_int_equal(KEPT(natra_check(n, "web", NULL)), -EBADE);
+	GIVES(-EBADE, natra_check(n, "web", NULL));
 	assert_int_equal(kill(pid, SIGSTOP), 0);
 	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
 	assert_true(WIFSTOPPED(status));
@@ -195,13 +190,12 @@ static void kill_it(pid_t pid)
 
 /* natra's own limits would drop what waits. They hold again afterwards, and if the process
  * is killed, before the plugin's go. */
-static void own_limits_do_not_hold_meanwhile(void **state)
+TH_TEST(own_limits_do_not_hold_meanwhile)
 {
 	struct natra_target target = pod_target(&pod, "web");
 	struct natra_policy policy = policy_of(10, 20);
 	struct natra_stats stats = NATRA_INIT(stats);
 
-	(void)state;
 	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
 	add_tbf();
 	fill(HOST, "8kbit");
@@ -212,9 +206,9 @@ static void own_limits_do_not_hold_meanwhile(void **state)
 	assert_int_equal(natra_check(n, "web", &policy), 0);
 
 	kill_it(stop_while_it_drains());
-	assert_int_equal(KEPT(natra_check(n, "web", NULL)), -EBADE);
+	GIVES(-EBADE, natra_check(n, "web", NULL));
 	says(n, "limits", NULL);
-	assert_int_equal(KEPT(natra_remove_leftovers(n, &target)), 0);
+	OK(natra_remove_leftovers(n, &target));
 	assert_int_equal(natra_check(n, "web", &policy), 0);
 	assert_int_equal(natra_detach(n, &target), 1);
 }
@@ -223,17 +217,16 @@ static void collect_garbage(void)
 {
 	size_t removed;
 
-	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, &removed)), 0);
+	OK(natra_gc(n, NULL, NULL, 0, &removed));
 	assert_int_equal(removed, 0);
 }
 
 /* A drain under limits that stay would take as long as these let it. */
-static void limits_that_cannot_be_lifted_are_told(void **state)
+TH_TEST(limits_that_cannot_be_lifted_are_told)
 {
 	struct natra_target target = pod_target(&pod, "web");
 	struct natra_policy policy = policy_of(10, 20);
 
-	(void)state;
 	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
 	add_tbf();
 	fill(HOST, "8kbit");
@@ -249,30 +242,28 @@ static void limits_that_cannot_be_lifted_are_told(void **state)
 
 /* Whoever is killed while the queues drain leaves no limits once somebody has removed the
  * plugin's by hand. A process that still drains is let be. */
-static void gc_gives_limits_back_after_a_kill(void **state)
+TH_TEST(gc_gives_limits_back_after_a_kill)
 {
 	struct natra_target target = pod_target(&pod, "web");
 	struct natra_policy policy = policy_of(10, 20);
 	pid_t pid;
 
-	(void)state;
 	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
 	add_tbf();
 	pid = stop_while_it_drains();
 	collect_garbage();
-	assert_int_equal(KEPT(natra_check(n, "web", NULL)), -EBADE);
+	GIVES(-EBADE, natra_check(n, "web", NULL));
 	kill_it(pid);
 	rig_sh("tc qdisc del dev " HOST " root");
-	assert_int_equal(KEPT(natra_check(n, "web", NULL)), -EBADE);
+	GIVES(-EBADE, natra_check(n, "web", NULL));
 	collect_garbage();
-	assert_int_equal(KEPT(natra_check(n, "web", &policy)), 0);
+	OK(natra_check(n, "web", &policy));
 	assert_int_equal(natra_detach(n, &target), 1);
 }
 
 /* A bucket is filled three times only: whoever cannot remove the limits tries again. */
-static void buckets_are_filled_some_times(void **state)
+TH_TEST(buckets_are_filled_some_times)
 {
-	(void)state;
 	add_tbf();
 	fill(HOST, "8kbit");
 	for (unsigned int i = 1; i <= 3; i++) {
@@ -288,11 +279,10 @@ static void buckets_are_filled_some_times(void **state)
 
 /* A peak rate that somebody has given to the plugin's tbf says nothing about how often it
  * was filled. */
-static void peak_rates_of_others(void **state)
+TH_TEST(peak_rates_of_others)
 {
 	static const unsigned int gbit[] = {6, 10};
 
-	(void)state;
 	add_tbf();
 	for (size_t i = 0; i < sizeof(gbit) / sizeof(gbit[0]); i++) {
 		fill_with_peak(gbit[i] * 125000000U);
@@ -304,19 +294,6 @@ static void peak_rates_of_others(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		PLUGIN_CASE(nothing_to_drain),
-		PLUGIN_CASE(queues_drain),
-		PLUGIN_CASE(htbs_drain),
-		PLUGIN_CASE(killed_while_an_htb_drains),
-		PLUGIN_CASE(one_queue_drains),
-		PLUGIN_CASE(own_limits_do_not_hold_meanwhile),
-		PLUGIN_CASE(limits_that_cannot_be_lifted_are_told),
-		PLUGIN_CASE(gc_gives_limits_back_after_a_kill),
-		PLUGIN_CASE(buckets_are_filled_some_times),
-		PLUGIN_CASE(peak_rates_of_others),
-	};
-
 	plugin_enter();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return th_run_each(plugin_begin, plugin_end);
 }

@@ -54,7 +54,7 @@ static int no_cidr(void *arg, const char *cidr)
 	return 0;
 }
 
-static void no_call_that_succeeds_has_one(void **state)
+TH_TEST(no_call_that_succeeds_has_one)
 {
 	struct natra_target target = pod_target(&pod, ID), other = target;
 	struct natra_policy policy = policy_of(10, 20);
@@ -66,7 +66,6 @@ static void no_call_that_succeeds_has_one(void **state)
 	char id[NATRA_ID_MAX + 1];
 	size_t len = 4;
 
-	(void)state;
 	other.id = "other";
 	SILENT(natra_probe(n, &features));
 	SILENT(natra_status(n));
@@ -96,11 +95,10 @@ static void no_call_that_succeeds_has_one(void **state)
 
 /* For other calls a missing namespace or interface is an error; for a detach it
  * is not. */
-static void what_is_not_missed_is_no_error(void **state)
+TH_TEST(what_is_not_missed_is_no_error)
 {
 	struct natra_target target = pod_target(&pod, ID);
 
-	(void)state;
 	target.netns = "/nosuch/netns";
 	SILENT(natra_detach(n, &target));
 	target.id = NULL;
@@ -110,13 +108,12 @@ static void what_is_not_missed_is_no_error(void **state)
 	SILENT(natra_detach(n, &target));
 }
 
-static void what_was_tried_first_is_no_error(void **state)
+TH_TEST(what_was_tried_first_is_no_error)
 {
 	struct natra_target target = pod_target(&pod, ID);
 	struct natra_policy policy = policy_of(10, 20);
 	struct natra_info info = NATRA_INIT(info);
 
-	(void)state;
 	rig_sh("tc -n %s qdisc add dev eth0 root pfifo", pod.name);
 	SILENT(natra_attach(n, &target, &policy, &info));
 	assert_false(info.edt_active);
@@ -131,14 +128,4 @@ static void what_was_tried_first_is_no_error(void **state)
 	SILENT(natra_gc(n, NULL, NULL, 0, NULL));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		POD_CASE(no_call_that_succeeds_has_one),
-		POD_CASE(what_is_not_missed_is_no_error),
-		POD_CASE(what_was_tried_first_is_no_error),
-	};
-
-	rig_enter();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+POD_MAIN()

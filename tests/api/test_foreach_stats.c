@@ -103,7 +103,7 @@ static struct told walk(void)
 {
 	struct told told = {0};
 
-	assert_int_equal(KEPT(natra_foreach_stats(n, note, &told)), 0);
+	OK(natra_foreach_stats(n, note, &told));
 	return told;
 }
 
@@ -138,12 +138,11 @@ static void is_stats(int i)
 	assert_memory_equal(&told.stats[i], &after, sizeof(after));
 }
 
-static void each_has_its_info_and_its_counters(void **state)
+TH_TEST(each_has_its_info_and_its_counters)
 {
 	struct natra_count *mice;
 	struct told told;
 
-	(void)state;
 	pod_send(&pods[0], 70);
 	pod_send(&pods[1], 30);
 	(void)usleep(50000);
@@ -197,20 +196,18 @@ static void is_told_without_counters(int i, uint32_t abi)
 	(void)close(fd);
 }
 
-static void another_abi_is_told_without_counters(void **state)
+TH_TEST(another_abi_is_told_without_counters)
 {
-	(void)state;
 	is_told_without_counters(0, NATRA_PIN_ABI + 1);
 	assert_int_equal(walk().of_other_abi, 0);
 	assert_int_equal(lines, 0);
 }
 
 /* The states of all banks are gone from bpffs, as after somebody's rm. */
-static void what_cannot_be_read_is_logged_and_left_out(void **state)
+TH_TEST(what_cannot_be_read_is_logged_and_left_out)
 {
 	struct told told;
 
-	(void)state;
 	rig_sh("rm " BPFFS "/natra/abi*/engine_*/*/states");
 	told = walk();
 	assert_int_equal(told.calls, 1);
@@ -229,33 +226,19 @@ static int stop(void *arg, const struct natra_info *info,
 	return 7;
 }
 
-static void the_callback_ends_the_walk(void **state)
+TH_TEST(the_callback_ends_the_walk)
 {
 	unsigned int calls = 0;
 
-	(void)state;
-	assert_int_equal(KEPT(natra_foreach_stats(n, stop, &calls)), 7);
+	GIVES(7, natra_foreach_stats(n, stop, &calls));
 	assert_int_equal(calls, 1);
-	assert_int_equal(KEPT(natra_foreach_stats(n, NULL, &calls)), -EINVAL);
+	GIVES(-EINVAL, natra_foreach_stats(n, NULL, &calls));
 	says(n, "fn", "missing");
 	assert_int_equal(natra_foreach_stats(NULL, stop, &calls), -EINVAL);
 	for (int i = 0; i < PODS; i++)
 		rig_detach(n, ids[i]);
-	assert_int_equal(KEPT(natra_foreach_stats(n, stop, &calls)), 0);
+	OK(natra_foreach_stats(n, stop, &calls));
 	assert_int_equal(calls, 1);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(each_has_its_info_and_its_counters),
-		CASE(another_abi_is_told_without_counters),
-		CASE(what_cannot_be_read_is_logged_and_left_out),
-		CASE(the_callback_ends_the_walk),
-	};
-
-	rig_enter();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RIG_MAIN(begin, end)

@@ -27,7 +27,7 @@ static int count_groups(void)
 {
 	int groups = 0;
 
-	assert_int_equal(KEPT(natra_foreach_group(n, count, &groups)), 0);
+	OK(natra_foreach_group(n, count, &groups));
 	return groups;
 }
 
@@ -51,20 +51,19 @@ static struct natra_group_info look_for(const char *name, bool automatic)
 {
 	struct search search = {.name = name, .automatic = automatic};
 
-	assert_int_equal(KEPT(natra_foreach_group(n, compare, &search)), 0);
+	OK(natra_foreach_group(n, compare, &search));
 	return search.found;
 }
 
 /* An attachment makes its automatic group, which goes with its last member, and never is
  * one that natra_group_set has made. */
-static void automatic_groups_come_and_go(void **state)
+TH_TEST(automatic_groups_come_and_go)
 {
 	struct natra_group_info limits = group_of("not read", 50);
 	struct pod second = pod_make("second");
 	struct natra_target target = pod_target(&second, "second");
 	struct natra_policy policy = member_of(TEAM), again;
 
-	(void)state;
 	policy.group_is_automatic = 1;
 	assert_int_equal(attach_pod(&policy), -ENOENT);
 	says(n, "group", TEAM);
@@ -85,26 +84,26 @@ static void automatic_groups_come_and_go(void **state)
 	assert_int_equal(again.group_is_automatic, 1);
 	assert_null(again.automatic_group);
 	again.egress_rate_bits_per_sec = 5 * MBIT;
-	assert_int_equal(KEPT(natra_configure(n, ID, &again)), 0);
-	assert_int_equal(KEPT(natra_check(n, ID, &again)), 0);
+	OK(natra_configure(n, ID, &again));
+	OK(natra_check(n, ID, &again));
 	again.group_is_automatic = 0;
-	assert_int_equal(KEPT(natra_check(n, ID, &again)), -EBADE);
+	GIVES(-EBADE, natra_check(n, ID, &again));
 	says(n, "group", "automatic");
 	assert_int_equal(look_for(TEAM, true).egress_rate_bits_per_sec,
 			 50 * MBIT);
 	limits.egress_rate_bits_per_sec = 60 * MBIT;
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
+	OK(natra_attach(n, &target, &policy, NULL));
 	assert_int_equal(look_for(TEAM, true).members, 2);
 	assert_int_equal(look_for(TEAM, true).egress_rate_bits_per_sec,
 			 60 * MBIT);
-	assert_int_equal(KEPT(natra_group_remove(n, TEAM)), 0);
+	OK(natra_group_remove(n, TEAM));
 	assert_int_equal(look_for(TEAM, true).members, 2);
 	rig_detach(n, "second");
 	pod_remove(&second);
 	assert_int_equal(look_for(TEAM, true).members, 1);
 	/* It leaves for another group, and for none. */
 	enter_group(&policy, "b");
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	OK(natra_configure(n, ID, &policy));
 	assert_int_equal(look_for(TEAM, true).sz, 0);
 	assert_int_equal(look_for("b", true).members, 1);
 	policy = policy_of(10, 20);
@@ -115,12 +114,11 @@ static void automatic_groups_come_and_go(void **state)
 }
 
 /* A call that fails leaves neither a group nor other limits of it. */
-static void refused_members_make_no_group(void **state)
+TH_TEST(refused_members_make_no_group)
 {
 	struct natra_group_info limits = group_of(NULL, 50);
 	struct natra_policy policy = member_of(TEAM);
 
-	(void)state;
 	policy.automatic_group = &limits;
 	policy.group_floor_bits_per_sec = 9 * MBIT;
 	limits.egress_rate_bits_per_sec = 8 * MBIT;
@@ -140,11 +138,11 @@ static void refused_members_make_no_group(void **state)
 	assert_int_equal(attach_pod(&policy), 0);
 	limits.egress_rate_bits_per_sec = 5 * MBIT;
 	policy.group_floor_bits_per_sec = 6 * MBIT;
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), -ERANGE);
+	GIVES(-ERANGE, natra_configure(n, ID, &policy));
 	assert_int_equal(look_for(TEAM, true).egress_rate_bits_per_sec,
 			 8 * MBIT);
 	enter_group(&policy, "b");
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), -ERANGE);
+	GIVES(-ERANGE, natra_configure(n, ID, &policy));
 	assert_int_equal(count_groups(), 1);
 }
 
@@ -159,7 +157,7 @@ static struct natra_policy join(struct pod *of, const char *label,
 
 	target.label = label;
 	policy.automatic_group = &limits;
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
+	OK(natra_attach(n, &target, &policy, NULL));
 	return rig_query(n, label).policy;
 }
 
@@ -173,14 +171,13 @@ static void is_alone(struct natra_policy policy)
 
 #define FEW 16
 
-static void a_namespace_makes_few_groups(void **state)
+TH_TEST(a_namespace_makes_few_groups)
 {
 	struct natra_group_info limits = group_of(NULL, 15);
 	struct natra_policy policy = member_of("new");
 	struct pod pods[FEW + 1];
 	char name[32];
 
-	(void)state;
 	for (int i = 0; i <= FEW; i++) {
 		(void)snprintf(name, sizeof(name), "p%d", i);
 		pods[i] = pod_make(name);
@@ -201,8 +198,7 @@ static void a_namespace_makes_few_groups(void **state)
 	policy.automatic_group = &limits;
 	for (int i = 0; i <= NATRA_GROUPS_MAX; i++) {
 		(void)snprintf(policy.group, sizeof(policy.group), "new%d", i);
-		assert_int_equal(KEPT(natra_configure(n, "shop/1", &policy)),
-				 0);
+		OK(natra_configure(n, "shop/1", &policy));
 	}
 	assert_string_equal(rig_query(n, "shop/1").policy.group, policy.group);
 	assert_int_equal(count_groups(), FEW + 1);
@@ -231,21 +227,20 @@ static int preload(const struct natra_policy *policy)
 }
 
 /* Whoever has filled the table, a pod gets limits, and an administrator's group a place. */
-static void a_full_table_stops_no_pod(void **state)
+TH_TEST(a_full_table_stops_no_pod)
 {
 	struct natra_group_info limits = group_of(NULL, 15);
 	struct natra_policy policy = member_of("new");
 	unsigned int pins;
 	char name[32];
 
-	(void)state;
 	assert_string_equal(join(&pod, "a/p", "a").group, "a");
 	for (int i = 1; i < NATRA_GROUPS_MAX; i++) {
 		(void)snprintf(name, sizeof(name), "%d", i);
 		make_group(name, 1);
 	}
 	policy.automatic_group = &limits;
-	assert_int_equal(KEPT(natra_configure(n, "a/p", &policy)), 0);
+	OK(natra_configure(n, "a/p", &policy));
 	is_alone(rig_query(n, "a/p").policy);
 	make_group("last", 1);
 	is_alone(join(&pod, "a/p", "a"));
@@ -253,10 +248,10 @@ static void a_full_table_stops_no_pod(void **state)
 	rig_detach(n, "a/p");
 	pins = rig_pins();
 	policy.automatic_group = NULL;
-	assert_int_equal(KEPT(preload(&policy)), 0);
+	OK(preload(&policy));
 	assert_true(rig_pins() > pins);
 	assert_int_equal(count_groups(), NATRA_GROUPS_MAX);
-	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, NULL)), 0);
+	OK(natra_gc(n, NULL, NULL, 0, NULL));
 	assert_int_equal(rig_pins(), pins);
 	remove_group("last");
 	assert_string_equal(join(&pod, "a/p", "a").group, "a");
@@ -269,12 +264,11 @@ static void a_full_table_stops_no_pod(void **state)
 }
 
 /* What other tenants' groups have of the parent keeps no pod out of its own. */
-static void a_floor_without_room_is_left_out(void **state)
+TH_TEST(a_floor_without_room_is_left_out)
 {
 	struct natra_group_info limits = group_of(NULL, 50);
 	struct natra_policy policy = member_of("a");
 
-	(void)state;
 	make_group("node", 70);
 	limits.parent = "node";
 	limits.floor_bits_per_sec = 40 * MBIT;
@@ -283,8 +277,7 @@ static void a_floor_without_room_is_left_out(void **state)
 		struct natra_target target = pod_target(&pod, ID);
 
 		(void)snprintf(policy.group, sizeof(policy.group), "%c", *name);
-		assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)),
-				 0);
+		OK(natra_attach(n, &target, &policy, NULL));
 		assert_int_equal(
 			look_for(policy.group, true).floor_bits_per_sec,
 			*name == 'b' ? 0 : 40 * MBIT);
@@ -313,14 +306,13 @@ static pid_t swap_groups(void)
 	}
 }
 
-static void a_pod_is_never_in_another_group(void **state)
+TH_TEST(a_pod_is_never_in_another_group)
 {
 	struct natra_policy policy = member_of(TEAM);
 	const time_t until = time(NULL) + 3;
 	int joined = 0, missed = 0, status;
 	const pid_t pid = swap_groups();
 
-	(void)state;
 	while (time(NULL) < until ||
 	       ((!joined || !missed) && time(NULL) < until + 20)) {
 		int r = attach_pod(&policy);
@@ -330,7 +322,7 @@ static void a_pod_is_never_in_another_group(void **state)
 		missed += r != 0;
 		if (r < 0)
 			continue;
-		assert_int_equal(KEPT(natra_check(n, ID, NULL)), 0);
+		OK(natra_check(n, ID, NULL));
 		assert_int_equal(look_for("other", false).members, 0);
 		assert_int_equal(look_for(TEAM, false).members, 1);
 		rig_detach(n, ID);
@@ -398,12 +390,11 @@ int bpf_obj_pin(int fd, const char *path)
 }
 
 /* From the moment in which its name is found until the record has it, a group cannot go. */
-static void a_group_stays_until_the_record_names_it(void **state)
+TH_TEST(a_group_stays_until_the_record_names_it)
 {
 	const struct natra_policy policy = member_of(TEAM);
 	int status;
 
-	(void)state;
 	make_group(TEAM, 100);
 	make_remover();
 	assert_int_equal(attach_pod(&policy), 0);
@@ -418,35 +409,19 @@ static void a_group_stays_until_the_record_names_it(void **state)
 
 /* The interface of the last member may go, and so may a process that has made a group and
  * no record yet. */
-static void gc_removes_automatic_groups(void **state)
+TH_TEST(gc_removes_automatic_groups)
 {
 	struct natra_group_info limits = group_of(NULL, 50);
 	struct pod second = pod_make("second");
 	struct natra_target target = pod_target(&second, "second");
 	struct natra_policy policy = member_of(TEAM);
 
-	(void)state;
 	policy.automatic_group = &limits;
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
+	OK(natra_attach(n, &target, &policy, NULL));
 	pod_remove(&second);
 	assert_int_equal(count_groups(), 1);
-	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, NULL)), 0);
+	OK(natra_gc(n, NULL, NULL, 0, NULL));
 	assert_int_equal(count_groups(), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		POD_CASE(automatic_groups_come_and_go),
-		POD_CASE(refused_members_make_no_group),
-		POD_CASE(a_pod_is_never_in_another_group),
-		POD_CASE(a_group_stays_until_the_record_names_it),
-		POD_CASE(gc_removes_automatic_groups),
-		POD_CASE(a_namespace_makes_few_groups),
-		POD_CASE(a_full_table_stops_no_pod),
-		POD_CASE(a_floor_without_room_is_left_out),
-	};
-
-	rig_enter();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+POD_MAIN()

@@ -52,17 +52,16 @@ static struct walk walk(void)
 {
 	struct walk w = {.calls = 0};
 
-	assert_int_equal(KEPT(natra_foreach_group(n, note, &w)), 0);
+	OK(natra_foreach_group(n, note, &w));
 	return w;
 }
 
 /* Without a member nothing stays of a group that is removed. */
-static void what_was_given_is_told(void **state)
+TH_TEST(what_was_given_is_told)
 {
 	struct natra_group_info group = group_of(TEAM, 100);
 	struct walk w;
 
-	(void)state;
 	assert_int_equal(walk().calls, 0);
 	make_group("node", 1000);
 	group.parent = "node";
@@ -70,7 +69,7 @@ static void what_was_given_is_told(void **state)
 	group.floor_bits_per_sec = 5 * MBIT;
 	group.egress_burst_bits = 70000;
 	group.automatic = 1; /* is only reported */
-	assert_int_equal(KEPT(natra_group_set(n, &group)), 0);
+	OK(natra_group_set(n, &group));
 	w = walk();
 	assert_int_equal(w.last.automatic, 0);
 	assert_int_equal(w.calls, 2);
@@ -83,9 +82,9 @@ static void what_was_given_is_told(void **state)
 	assert_int_equal(w.last.floor_bits_per_sec, 5 * MBIT);
 	assert_int_equal(w.last.members, 0);
 	w.result = 7;
-	assert_int_equal(KEPT(natra_foreach_group(n, note, &w)), 7);
+	GIVES(7, natra_foreach_group(n, note, &w));
 
-	assert_int_equal(KEPT(natra_group_remove(n, "node")), -EBUSY);
+	GIVES(-EBUSY, natra_group_remove(n, "node"));
 	says(n, "node", "parent");
 	remove_group(TEAM);
 	remove_group(TEAM);
@@ -94,11 +93,10 @@ static void what_was_given_is_told(void **state)
 	assert_int_equal(rig_pins(), 0);
 }
 
-static void bad_input_is_refused(void **state)
+TH_TEST(bad_input_is_refused)
 {
 	struct natra_group_info group = group_of("", 100);
 
-	(void)state;
 	assert_int_equal(natra_group_set(NULL, &group), -EINVAL);
 	assert_int_equal(natra_group_set(n, NULL), -EINVAL);
 	assert_int_equal(natra_group_set(n, &group), -EINVAL);
@@ -107,7 +105,7 @@ static void bad_input_is_refused(void **state)
 	assert_int_equal(natra_foreach_group(n, NULL, NULL), -EINVAL);
 	group = group_of(TEAM, 100);
 	group.parent = "nobody";
-	assert_int_equal(KEPT(natra_group_set(n, &group)), -ENOENT);
+	GIVES(-ENOENT, natra_group_set(n, &group));
 	says(n, "parent", "nobody");
 	group.parent = TEAM;
 	assert_int_equal(natra_group_set(n, &group), -ELOOP);
@@ -115,34 +113,32 @@ static void bad_input_is_refused(void **state)
 	assert_int_equal(rig_pins(), 0);
 }
 
-static void groups_have_two_levels(void **state)
+TH_TEST(groups_have_two_levels)
 {
 	struct natra_group_info group = group_of(TEAM, 100);
 
-	(void)state;
 	make_group("node", 1000);
 	make_group("other", 1000);
 	group.parent = "node";
 	assert_int_equal(natra_group_set(n, &group), 0);
 	group = group_of("other", 100);
 	group.parent = TEAM;
-	assert_int_equal(KEPT(natra_group_set(n, &group)), -ELOOP);
+	GIVES(-ELOOP, natra_group_set(n, &group));
 	says(n, TEAM, "parent");
 	group = group_of("node", 100);
 	group.parent = "other";
-	assert_int_equal(KEPT(natra_group_set(n, &group)), -ELOOP);
+	GIVES(-ELOOP, natra_group_set(n, &group));
 	says(n, "node", NULL);
 	remove_group(TEAM);
 	remove_group("other");
 	remove_group("node");
 }
 
-static void there_is_room_for_so_many(void **state)
+TH_TEST(there_is_room_for_so_many)
 {
 	struct natra_group_info group = group_of("one more", 1);
 	char name[16];
 
-	(void)state;
 	for (int i = 0; i < NATRA_GROUPS_MAX; i++) {
 		struct natra_group_info next = group_of(name, 1);
 
@@ -158,13 +154,12 @@ static void there_is_room_for_so_many(void **state)
 	}
 }
 
-static void members_are_counted_and_charged(void **state)
+TH_TEST(members_are_counted_and_charged)
 {
 	struct natra_stats stats = NATRA_INIT(stats);
 	struct natra_policy policy;
 	struct walk w;
 
-	(void)state;
 	policy = make_member_of(TEAM, 100);
 	policy.fast_pass = NATRA_FAST_PASS_OFF;
 	policy.edt_pacing = NATRA_EDT_OFF;
@@ -177,9 +172,9 @@ static void members_are_counted_and_charged(void **state)
 	assert_in_range(w.last.ingress_charged.packets, 7,
 			stats.ingress.admitted.packets);
 	assert_string_equal(rig_query(n, ID).policy.group, TEAM);
-	assert_int_equal(KEPT(natra_group_remove(n, TEAM)), -EBUSY);
+	GIVES(-EBUSY, natra_group_remove(n, TEAM));
 	says(n, TEAM, ID);
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	OK(natra_check(n, ID, &policy));
 	rig_detach(n, ID);
 	assert_int_equal(walk().last.members, 0);
 	remove_group(TEAM);
@@ -197,12 +192,11 @@ static uint64_t heard_of(void)
 
 /* Bytes that passed in no group, or were charged to it as they passed, do not come to it later.
  * Free ones that passed in it do, also if the attachment was replaced. */
-static void a_group_hears_of_what_is_its_own(void **state)
+TH_TEST(a_group_hears_of_what_is_its_own)
 {
 	struct natra_policy policy = policy_of(10, 20);
 	uint64_t heard, passed;
 
-	(void)state;
 	assert_int_equal(attach_pod(&policy), 0);
 	pod_send(&pod, 500);
 	policy = make_member_of(TEAM, 100);
@@ -214,12 +208,12 @@ static void a_group_hears_of_what_is_its_own(void **state)
 	assert_in_range(heard, 40 * PACKET_BYTES, 100 * PACKET_BYTES);
 
 	policy.fast_pass = NATRA_FAST_PASS_STRICT;
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	OK(natra_configure(n, ID, &policy));
 	pod_send(&pod, 500);
 	passed = walk().last.ingress_charged.packets;
 	assert_in_range(passed, 300, 550);
 	policy.fast_pass = NATRA_FAST_PASS_FREE;
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	OK(natra_configure(n, ID, &policy));
 	pod_send(&pod, 40);
 	assert_in_range(heard_of(), heard + PACKET_BYTES,
 			heard + 180 * PACKET_BYTES);
@@ -228,7 +222,7 @@ static void a_group_hears_of_what_is_its_own(void **state)
 }
 
 /* An attachment that is being built is a member before it is complete. */
-static void a_member_to_come_keeps_its_group(void **state)
+TH_TEST(a_member_to_come_keeps_its_group)
 {
 	struct natra_policy policy = make_member_of(TEAM, 100);
 	const uint32_t zero = 0;
@@ -236,7 +230,6 @@ static void a_member_to_come_keeps_its_group(void **state)
 	char path[192];
 	int fd;
 
-	(void)state;
 	assert_int_equal(attach_pod(&policy), 0);
 	(void)snprintf(path, sizeof(path), "%s/meta",
 		       rig_query(n, ID).pin_path);
@@ -246,7 +239,7 @@ static void a_member_to_come_keeps_its_group(void **state)
 	record.complete = 0;
 	assert_int_equal(bpf_map_update_elem(fd, &zero, &record, BPF_EXIST), 0);
 	(void)close(fd);
-	assert_int_equal(KEPT(natra_group_remove(n, TEAM)), -EBUSY);
+	GIVES(-EBUSY, natra_group_remove(n, TEAM));
 	says(n, TEAM, ID);
 	assert_int_equal(attach_pod(&policy), 0);
 	assert_int_equal(walk().last.members, 1);
@@ -254,53 +247,51 @@ static void a_member_to_come_keeps_its_group(void **state)
 	remove_group(TEAM);
 }
 
-static void unknown_group_is_refused(void **state)
+TH_TEST(unknown_group_is_refused)
 {
 	struct natra_policy policy = member_of("nobody"),
 			    plain = policy_of(10, 20);
 
-	(void)state;
 	assert_int_equal(attach_pod(&policy), -ENOENT);
 	says(n, "group", "nobody");
 	assert_int_equal(rig_pins(), 0);
 	make_group(TEAM, 100);
 	assert_int_equal(attach_pod(&policy), -ENOENT);
 	assert_int_equal(attach_pod(&plain), 0);
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), -ENOENT);
+	GIVES(-ENOENT, natra_configure(n, ID, &policy));
 	says(n, "group", "nobody");
-	assert_int_equal(KEPT(natra_check(n, ID, &plain)), 0);
+	OK(natra_check(n, ID, &plain));
 	remove_group(TEAM);
 }
 
 /* A member changes its group with its programs in place. */
-static void groups_change_live(void **state)
+TH_TEST(groups_change_live)
 {
 	struct natra_policy policy;
 	uint32_t prog;
 
-	(void)state;
 	make_group(TEAM, 100);
 	make_group("b", 100);
 	policy = policy_of(10, 20);
 	assert_int_equal(attach_pod(&policy), 0);
 	enter_group(&policy, TEAM);
 	policy.group_weight = 5;
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	OK(natra_configure(n, ID, &policy));
 	prog = rig_query(n, ID).ingress_prog_id;
 	pod_send(&pod, 3);
 	enter_group(&policy, "b");
 	policy.group_floor_bits_per_sec = 10 * MBIT;
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	OK(natra_configure(n, ID, &policy));
 	assert_int_equal(rig_query(n, ID).ingress_prog_id, prog);
 	assert_int_equal(walk().last.members, 1);
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
-	assert_int_equal(KEPT(natra_upgrade(n, ID)), 0);
+	OK(natra_check(n, ID, &policy));
+	OK(natra_upgrade(n, ID));
 	assert_int_equal(rig_query(n, ID).ingress_prog_id, prog);
 	remove_group(TEAM);
 	policy = policy_of(10, 20);
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	OK(natra_configure(n, ID, &policy));
 	assert_int_equal(walk().last.members, 0);
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	OK(natra_check(n, ID, &policy));
 	remove_group("b");
 }
 
@@ -308,7 +299,7 @@ static struct natra_direction_stats ingress_stats(void)
 {
 	struct natra_stats stats = NATRA_INIT(stats);
 
-	assert_int_equal(KEPT(natra_stats(n, ID, &stats)), 0);
+	OK(natra_stats(n, ID, &stats));
 	return stats.ingress;
 }
 
@@ -322,14 +313,13 @@ static uint64_t send_unlimited(void)
 }
 
 /* A member without rates is limited as the group is, at each moment. */
-static void members_need_no_rates(void **state)
+TH_TEST(members_need_no_rates)
 {
 	struct natra_group_info group = group_of(TEAM, 100);
 	struct natra_policy policy = NATRA_INIT(policy);
 	struct natra_info info;
 	uint64_t charged;
 
-	(void)state;
 	make_group(TEAM, 100);
 	enter_group(&policy, TEAM);
 	policy.fast_pass = NATRA_FAST_PASS_OFF;
@@ -345,51 +335,49 @@ static void members_need_no_rates(void **state)
 	charged = walk().last.ingress_charged.packets;
 	assert_true(charged >= 5);
 	group.ingress_rate_bits_per_sec = 0;
-	assert_int_equal(KEPT(natra_group_set(n, &group)), 0);
+	OK(natra_group_set(n, &group));
 	assert_true(send_unlimited() >= 5);
 	assert_true(ingress_stats().admitted.packets >= 5);
 	assert_int_equal(walk().last.ingress_charged.packets, charged);
 	group.ingress_rate_bits_per_sec = 50 * MBIT;
-	assert_int_equal(KEPT(natra_group_set(n, &group)), 0);
+	OK(natra_group_set(n, &group));
 	assert_int_equal(send_unlimited(), 0);
 	assert_true(walk().last.ingress_charged.packets >= charged + 5);
 	/* Its floor holds there, too. */
 	group.ingress_rate_bits_per_sec = 30 * MBIT;
 	assert_int_equal(natra_group_set(n, &group), -ERANGE);
 	says(n, TEAM, "40000000");
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
-	assert_int_equal(KEPT(natra_upgrade(n, ID)), 0);
+	OK(natra_check(n, ID, &policy));
+	OK(natra_upgrade(n, ID));
 	rig_detach(n, ID);
 	remove_group(TEAM);
 }
 
-static void floors_over_the_rate_are_refused(void **state)
+TH_TEST(floors_over_the_rate_are_refused)
 {
 	struct natra_group_info group = group_of(TEAM, 15);
 	struct pod second = pod_make("second");
 	struct natra_target target = pod_target(&second, "second");
 	struct natra_policy policy;
 
-	(void)state;
 	policy = make_member_of(TEAM, 15);
 	policy.group_floor_bits_per_sec = 10 * MBIT;
 	assert_int_equal(attach_pod(&policy), 0);
 	assert_int_equal(attach_pod(&policy), 0);
 	policy.group_floor_bits_per_sec = 6 * MBIT;
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)),
-			 -ERANGE);
+	GIVES(-ERANGE, natra_attach(n, &target, &policy, NULL));
 	says(n, TEAM, "16000000");
 	policy.group_floor_bits_per_sec = 5 * MBIT;
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
+	OK(natra_attach(n, &target, &policy, NULL));
 	policy.group_floor_bits_per_sec = 6 * MBIT;
-	assert_int_equal(KEPT(natra_configure(n, "second", &policy)), -ERANGE);
+	GIVES(-ERANGE, natra_configure(n, "second", &policy));
 	group.egress_rate_bits_per_sec = 14 * MBIT;
-	assert_int_equal(KEPT(natra_group_set(n, &group)), -ERANGE);
+	GIVES(-ERANGE, natra_group_set(n, &group));
 	says(n, TEAM, "15000000");
 	assert_int_equal(walk().last.egress_rate_bits_per_sec, 15 * MBIT);
 	rig_detach(n, "second");
 	pod_remove(&second);
-	assert_int_equal(KEPT(natra_group_set(n, &group)), 0);
+	OK(natra_group_set(n, &group));
 	rig_detach(n, ID);
 	remove_group(TEAM);
 }
@@ -419,12 +407,11 @@ static void set_and_be_killed(const struct natra_group_info *group)
 	assert_int_equal(WTERMSIG(status), SIGSYS);
 }
 
-static void a_killed_change_leaves_no_floors(void **state)
+TH_TEST(a_killed_change_leaves_no_floors)
 {
 	struct natra_group_info group = group_of(TEAM, 15);
 	struct natra_policy policy;
 
-	(void)state;
 	policy = make_member_of(TEAM, 15);
 	policy.group_floor_bits_per_sec = 10 * MBIT;
 	assert_int_equal(attach_pod(&policy), 0);
@@ -435,12 +422,11 @@ static void a_killed_change_leaves_no_floors(void **state)
 	remove_group(TEAM);
 }
 
-static void floors_of_groups_are_checked(void **state)
+TH_TEST(floors_of_groups_are_checked)
 {
 	struct natra_group_info group = group_of(TEAM, 100);
 	struct natra_policy policy;
 
-	(void)state;
 	make_group("node", 100);
 	group.parent = "node";
 	group.floor_bits_per_sec = 60 * MBIT;
@@ -468,13 +454,12 @@ static void floors_of_groups_are_checked(void **state)
 	remove_group("node");
 }
 
-static void gc_keeps_groups(void **state)
+TH_TEST(gc_keeps_groups)
 {
 	size_t removed = 9;
 
-	(void)state;
 	make_group(TEAM, 100);
-	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, &removed)), 0);
+	OK(natra_gc(n, NULL, NULL, 0, &removed));
 	assert_int_equal(removed, 0);
 	assert_int_equal(walk().calls, 1);
 	remove_group(TEAM);
@@ -498,24 +483,23 @@ static struct natra_group *open_map(void)
 	return map;
 }
 
-static void check_compares_the_group(void **state)
+TH_TEST(check_compares_the_group)
 {
 	struct natra_policy policy;
 	struct natra_group *map;
 
-	(void)state;
 	policy = make_member_of(TEAM, 100);
 	assert_int_equal(attach_pod(&policy), 0);
 	map = open_map();
 	map[1].limits[0].rate.mult++;
 	map[1].limits[1].rate.mult++;
-	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EBADE);
+	GIVES(-EBADE, natra_check(n, ID, NULL));
 	says(n, TEAM, "egress");
 	/* A process that was killed has not written them. */
-	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, NULL)), 0);
-	assert_int_equal(KEPT(natra_check(n, ID, NULL)), 0);
+	OK(natra_gc(n, NULL, NULL, 0, NULL));
+	OK(natra_check(n, ID, NULL));
 	map[0].given.name[0] = '\0';
-	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EBADE);
+	GIVES(-EBADE, natra_check(n, ID, NULL));
 	says(n, "gone", NULL);
 	munmap(map, 2 * NATRA_GROUPS * sizeof(struct natra_group));
 }
@@ -532,7 +516,7 @@ static uint64_t charged_of(int packets)
 
 /* What is in a class with a rate is charged to the group as well, and what is in one
  * without a rate, or exempt, is not. */
-static void classes_are_of_the_group(void **state)
+TH_TEST(classes_are_of_the_group)
 {
 	static const char *const peer[] = {"10.78.0.0/16"};
 	static const char *const nobody[] = {"192.0.2.0/24"};
@@ -546,7 +530,6 @@ static void classes_are_of_the_group(void **state)
 	struct natra_policy policy = make_member_of(TEAM, 100);
 	struct natra_stats stats = NATRA_INIT(stats);
 
-	(void)state;
 	policy.fast_pass = NATRA_FAST_PASS_OFF;
 	policy.classes = &class;
 	policy.classes_len = 1;
@@ -555,46 +538,23 @@ static void classes_are_of_the_group(void **state)
 	assert_int_equal(natra_class_stats(n, ID, "near", &stats), 0);
 	assert_int_equal(stats.ingress.admitted.packets, 50);
 	class.ingress_rate_bits_per_sec = 0;
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	OK(natra_configure(n, ID, &policy));
 	assert_in_range(charged_of(50), 0, 10);
 	assert_int_equal(natra_class_stats(n, ID, "near", &stats), 0);
 	assert_int_equal(stats.ingress.unlimited.packets, 50);
 	class.subnets = nobody;
 	policy.unshaped_subnets = peer;
 	policy.unshaped_subnets_len = 1;
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	OK(natra_configure(n, ID, &policy));
 	assert_in_range(charged_of(50), 0, 10);
 	policy.unshaped_subnets = nobody;
 	class.subnets = peer;
 	class.subnets_len = 0;
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	OK(natra_configure(n, ID, &policy));
 	assert_in_range(charged_of(50), 50, 60);
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	OK(natra_check(n, ID, &policy));
 	rig_detach(n, ID);
 	remove_group(TEAM);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		POD_CASE(what_was_given_is_told),
-		POD_CASE(bad_input_is_refused),
-		POD_CASE(groups_have_two_levels),
-		POD_CASE(there_is_room_for_so_many),
-		POD_CASE(members_are_counted_and_charged),
-		POD_CASE(a_group_hears_of_what_is_its_own),
-		POD_CASE(classes_are_of_the_group),
-		POD_CASE(a_member_to_come_keeps_its_group),
-		POD_CASE(unknown_group_is_refused),
-		POD_CASE(groups_change_live),
-		POD_CASE(members_need_no_rates),
-		POD_CASE(floors_over_the_rate_are_refused),
-		POD_CASE(a_killed_change_leaves_no_floors),
-		POD_CASE(floors_of_groups_are_checked),
-		POD_CASE(gc_keeps_groups),
-		POD_CASE(check_compares_the_group),
-	};
-
-	rig_enter();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+POD_MAIN()

@@ -21,8 +21,8 @@ static void attach(enum natra_mode mode)
 	struct natra_policy policy = policy_of(10, 20);
 
 	policy.attach_mode = mode;
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
-	assert_int_equal(KEPT(natra_check(n, ID, NULL)), 0);
+	OK(natra_attach(n, &target, &policy, NULL));
+	OK(natra_check(n, ID, NULL));
 }
 
 static int load_other(void)
@@ -83,7 +83,7 @@ static struct chain chain_now(void)
 {
 	struct chain chain = {.len = 0};
 
-	assert_int_equal(KEPT(natra_foreach_neighbour(n, ID, note, &chain)), 0);
+	OK(natra_foreach_neighbour(n, ID, note, &chain));
 	assert_int_equal(chain.len, 2);
 	return chain;
 }
@@ -104,18 +104,16 @@ static int stop(void *arg, const struct natra_neighbour *entry)
 	return 7;
 }
 
-static void natra_goes_in_front_of_who_is_first(void **state)
+TH_TEST(natra_goes_in_front_of_who_is_first)
 {
 	struct chain chain;
 	unsigned int calls = 0;
 
-	(void)state;
-	assert_int_equal(KEPT(natra_foreach_neighbour(n, ID, stop, &calls)),
-			 -ENOENT);
+	GIVES(-ENOENT, natra_foreach_neighbour(n, ID, stop, &calls));
 	assert_int_equal(calls, 0);
 	add_clsact_other();
 	attach(NATRA_MODE_CLSACT_HOSTSIDE);
-	assert_int_equal(KEPT(natra_foreach_neighbour(n, ID, stop, &calls)), 7);
+	GIVES(7, natra_foreach_neighbour(n, ID, stop, &calls));
 	assert_int_equal(calls, 1);
 	chain = chain_now();
 	is_natra_first(&chain);
@@ -128,11 +126,10 @@ static void natra_goes_in_front_of_who_is_first(void **state)
 	assert_true(chain.entry[0].handle >= 0x1000);
 }
 
-static void who_comes_later_finds_the_first_place_free(void **state)
+TH_TEST(who_comes_later_finds_the_first_place_free)
 {
 	struct chain chain;
 
-	(void)state;
 	attach(NATRA_MODE_CLSACT_HOSTSIDE);
 	add_clsact_other();
 	chain = chain_now();
@@ -159,40 +156,36 @@ static int count_sides(void *arg, const struct natra_neighbour *entry)
 
 /* A pod may name its interface like the host's, and may move it away: neither hides the host
  * side. */
-static void host_side_is_told_from_the_pods(void **state)
+TH_TEST(host_side_is_told_from_the_pods)
 {
 	struct natra_target target = pod_target(&pod, ID);
 	struct natra_policy policy = policy_of(10, 20);
 	unsigned int sides[2] = {0};
 
-	(void)state;
 	policy.attach_mode = NATRA_MODE_CLSACT_PODSIDE;
 	target.ifname = NODE_SIDE;
 	rig_sh("ip -n " POD " link set eth0 down &&"
 	       "ip -n " POD " link set eth0 name " NODE_SIDE);
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
-	assert_int_equal(
-		KEPT(natra_foreach_neighbour(n, ID, count_sides, sides)), 0);
+	OK(natra_attach(n, &target, &policy, NULL));
+	OK(natra_foreach_neighbour(n, ID, count_sides, sides));
 	assert_int_equal(sides[false], 2);
 	assert_int_equal(sides[true], 1);
 	/* The kernel tells that an interface is gone where it has TCX. */
 	rig_sh("ip netns add far && ip -n " POD " link set " NODE_SIDE
 	       " netns far");
-	assert_int_equal(
-		KEPT(natra_foreach_neighbour(n, ID, count_sides, sides)),
-		rig_has_tcx() ? -ENODEV : 0);
+	GIVES(rig_has_tcx() ? -ENODEV : 0,
+	      natra_foreach_neighbour(n, ID, count_sides, sides));
 	assert_int_equal(sides[false], 2);
 	assert_int_equal(sides[true], 2);
 	rig_sh("ip -n far link set " NODE_SIDE " netns " POD " name eth0 &&"
 	       "ip netns del far");
 }
 
-static void tcx_program_runs_before_others(void **state)
+TH_TEST(tcx_program_runs_before_others)
 {
 	int ifindex = (int)if_nametoindex(NODE_SIDE), fd = load_other(), link;
 	struct chain chain;
 
-	(void)state;
 	if (!rig_has_tcx()) {
 		(void)close(fd);
 		skip();
@@ -207,9 +200,8 @@ static void tcx_program_runs_before_others(void **state)
 }
 
 /* The owner of the clsact qdisc may be about to use it. */
-static void empty_clsact_of_another_stays(void **state)
+TH_TEST(empty_clsact_of_another_stays)
 {
-	(void)state;
 	rig_sh("tc qdisc add dev " NODE_SIDE " clsact");
 	attach(NATRA_MODE_CLSACT_HOSTSIDE);
 	rig_detach(n, ID);
@@ -226,9 +218,8 @@ static void pod_has_no_clsact(void)
 }
 
 /* A sandbox such as Kata's wants the place for an `ingress` qdisc of its own. */
-static void own_clsact_goes_with_the_limits_of_the_pod(void **state)
+TH_TEST(own_clsact_goes_with_the_limits_of_the_pod)
 {
-	(void)state;
 	attach(NATRA_MODE_CLSACT_PODSIDE);
 	/* Another generation takes it over. */
 	rig_sh("tc -n " POD " qdisc del dev eth0 root 2>/dev/null || :");
@@ -276,18 +267,16 @@ static struct crowd crowd_now(void)
 {
 	struct crowd crowd = {0};
 
-	assert_int_equal(
-		KEPT(natra_foreach_neighbour(n, ID, count_crowd, &crowd)), 0);
+	OK(natra_foreach_neighbour(n, ID, count_crowd, &crowd));
 	return crowd;
 }
 
 /* The pod makes a thousand filters in front of natra's, and as many behind it. All calls find
  * natra's own filter, and look at few of the others. */
-static void very_many_filters_are_not_all_read(void **state)
+TH_TEST(very_many_filters_are_not_all_read)
 {
 	struct crowd crowd;
 
-	(void)state;
 	attach(NATRA_MODE_CLSACT_PODSIDE);
 	add_filters(100, 1000);
 	crowd = crowd_now();
@@ -299,7 +288,7 @@ static void very_many_filters_are_not_all_read(void **state)
 	assert_in_range(crowd.entries, 2, 200);
 	assert_in_range(crowd.before, 1, 200);
 	assert_int_equal(crowd.ours, 3);
-	assert_int_equal(KEPT(natra_check(n, ID, NULL)), 0);
+	OK(natra_check(n, ID, NULL));
 	/* Attaching anew and detaching find it, too. */
 	attach(NATRA_MODE_CLSACT_PODSIDE);
 	rig_detach(n, ID);
@@ -311,8 +300,7 @@ static void is_not_found_here(const struct natra_policy *policy)
 	struct natra_target target = pod_target(&pod, ID);
 
 	target.ifname = "eth1";
-	assert_int_equal(KEPT(natra_attach(n, &target, policy, NULL)),
-			 -EOPNOTSUPP);
+	GIVES(-EOPNOTSUPP, natra_attach(n, &target, policy, NULL));
 	says(n, "eth1", "peer");
 }
 
@@ -321,11 +309,10 @@ static void is_not_found_here(const struct natra_policy *policy)
  * of the node has, too. The node's veth is first a peer of this pod's eth2, and
  * then one whose peer, in a third namespace, has the index of eth1.
  */
-static void stranger_with_the_index_of_the_peer_is_left_alone(void **state)
+TH_TEST(stranger_with_the_index_of_the_peer_is_left_alone)
 {
 	struct natra_policy policy = policy_of(10, 20);
 
-	(void)state;
 	policy.attach_mode = NATRA_MODE_CLSACT_HOSTSIDE;
 	rig_sh("ip netns add far && ip -n far link add peer1 index 771 type veth"
 	       " peer name eth1 index 772 netns " POD " &&"
@@ -370,11 +357,10 @@ static void warns_of(const char *beside, const char *id, const char *ifname)
 }
 
 /* What the node sends into the pod goes out of the host's end. */
-static void both_ends_of_a_veth_have_limits(void **state)
+TH_TEST(both_ends_of_a_veth_have_limits)
 {
 	struct natra_stats stats = NATRA_INIT(stats);
 
-	(void)state;
 	warns_of(NULL, END, NODE_SIDE);
 	pod_send(&pod, 5);
 	assert_int_equal(natra_stats(n, END, &stats), 0);
@@ -385,20 +371,4 @@ static void both_ends_of_a_veth_have_limits(void **state)
 	rig_detach(n, END);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		POD_CASE(natra_goes_in_front_of_who_is_first),
-		POD_CASE(who_comes_later_finds_the_first_place_free),
-		POD_CASE(host_side_is_told_from_the_pods),
-		POD_CASE(tcx_program_runs_before_others),
-		POD_CASE(empty_clsact_of_another_stays),
-		POD_CASE(own_clsact_goes_with_the_limits_of_the_pod),
-		POD_CASE(very_many_filters_are_not_all_read),
-		POD_CASE(both_ends_of_a_veth_have_limits),
-		POD_CASE(stranger_with_the_index_of_the_peer_is_left_alone),
-	};
-
-	rig_enter();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+POD_MAIN()

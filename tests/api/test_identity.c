@@ -149,9 +149,8 @@ static void decoy_of_moved(enum natra_mode mode)
 	still_limits(mode);
 }
 
-static void decoy_takes_the_index_or_the_name(void **state)
+TH_TEST(decoy_takes_the_index_or_the_name)
 {
-	(void)state;
 	each_mode(decoy_of_moved);
 }
 
@@ -162,9 +161,8 @@ static void no_decoy(enum natra_mode mode)
 	still_limits(mode);
 }
 
-static void moved_interface_is_not_gone(void **state)
+TH_TEST(moved_interface_is_not_gone)
 {
-	(void)state;
 	each_mode(no_decoy);
 }
 
@@ -179,14 +177,13 @@ static void same_one_elsewhere(enum natra_mode mode)
 	move();
 	target.netns = "/run/netns/" INNER;
 	policy.attach_mode = mode;
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
-	assert_int_equal(KEPT(natra_check(n, ID, NULL)), 0);
+	OK(natra_attach(n, &target, &policy, NULL));
+	OK(natra_check(n, ID, NULL));
 	still_limits(mode);
 }
 
-static void moved_interface_may_be_attached_anew(void **state)
+TH_TEST(moved_interface_may_be_attached_anew)
 {
-	(void)state;
 	each_mode(same_one_elsewhere);
 }
 
@@ -204,9 +201,8 @@ static void decoy_with_peer(enum natra_mode mode)
 	rig_sh("ip netns del third");
 }
 
-static void decoy_has_the_same_peer_index(void **state)
+TH_TEST(decoy_has_the_same_peer_index)
 {
-	(void)state;
 	each_mode(decoy_with_peer);
 }
 
@@ -223,11 +219,11 @@ static void comes_back(enum natra_mode mode)
 		is_other(attach_again());
 		return;
 	}
-	assert_int_equal(KEPT(natra_check(n, ID, NULL)), 0);
+	OK(natra_check(n, ID, NULL));
 	assert_true(rig_query(n, ID).ifindex != ifindex);
 	assert_int_equal(add_direction(), 0);
 	assert_int_equal(attach_for_sli(), 0);
-	assert_int_equal(KEPT(natra_check(n, ID, NULL)), 0);
+	OK(natra_check(n, ID, NULL));
 	rig_sh("ip netns exec " POD " bpftool net show dev wan0 |"
 	       " grep -c natra_ | grep -qx 2");
 	rig_sh("! ip netns exec " POD
@@ -235,22 +231,20 @@ static void comes_back(enum natra_mode mode)
 	still_limits(mode);
 }
 
-static void other_index_is_followed(void **state)
+TH_TEST(other_index_is_followed)
 {
-	(void)state;
 	each_mode(comes_back);
 }
 
 /* A filter that somebody has removed is put back on the same port only. */
-static void filter_is_put_back(void **state)
+TH_TEST(filter_is_put_back)
 {
-	(void)state;
 	attach(NATRA_MODE_CLSACT_PODSIDE);
 	rig_sh("tc -n " POD " qdisc del dev eth0 clsact");
-	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EBADE);
+	GIVES(-EBADE, natra_check(n, ID, NULL));
 	assert_int_equal(natra_error_code(n), NATRA_CODE_NONE);
 	assert_int_equal(add_direction(), 0);
-	assert_int_equal(KEPT(natra_check(n, ID, NULL)), 0);
+	OK(natra_check(n, ID, NULL));
 }
 
 /* The same id in another namespace, as when a runtime has forgotten to detach a pod. */
@@ -265,33 +259,18 @@ static void other_pod(enum natra_mode mode)
 	says(n, "another netns", ID);
 	rig_same_state(before);
 	free(before);
-	assert_int_equal(KEPT(natra_check(n, ID, NULL)), 0);
+	OK(natra_check(n, ID, NULL));
 	still_limits(mode);
 	rig_sh("ip link del " NODE_SIDE);
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
-	assert_int_equal(KEPT(natra_check(n, ID, NULL)), 0);
+	OK(natra_attach(n, &target, &policy, NULL));
+	OK(natra_check(n, ID, NULL));
 	rig_detach(n, ID);
 	pod_remove(&other);
 }
 
-static void another_pod_gets_the_id_when_the_first_is_gone(void **state)
+TH_TEST(another_pod_gets_the_id_when_the_first_is_gone)
 {
-	(void)state;
 	each_mode(other_pod);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		POD_CASE(decoy_takes_the_index_or_the_name),
-		POD_CASE(moved_interface_is_not_gone),
-		POD_CASE(moved_interface_may_be_attached_anew),
-		POD_CASE(decoy_has_the_same_peer_index),
-		POD_CASE(other_index_is_followed),
-		POD_CASE(filter_is_put_back),
-		POD_CASE(another_pod_gets_the_id_when_the_first_is_gone),
-	};
-
-	rig_enter();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+POD_MAIN()

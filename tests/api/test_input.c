@@ -17,31 +17,27 @@ static struct pod pod;
 static struct natra *n;
 static char *before;
 
-static int setup(void **state)
+static void setup(void)
 {
 	struct natra_policy policy = policy_of(10, 10);
 	struct natra_target target;
 
-	(void)state;
 	pod = pod_make("input");
 	n = rig_open();
 	target = pod_target(&pod, LIVE);
 	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
 	before = rig_state();
-	return 0;
 }
 
-static int teardown(void **state)
+static void teardown(void)
 {
 	struct natra_target target = pod_target(&pod, LIVE);
 
-	(void)state;
 	rig_same_state(before);
 	free(before);
 	assert_int_equal(natra_detach(n, &target), 1);
 	natra_close(n);
 	pod_remove(&pod);
-	return 0;
 }
 
 /* Every case must end with the state with which it began. */
@@ -85,25 +81,24 @@ static void refuse_policy(const struct natra_policy *policy, const char *name,
 {
 	struct natra_target target = pod_target(&pod, "input-other");
 
-	assert_int_equal(KEPT(natra_policy_check(n, policy)), -EINVAL);
+	GIVES(-EINVAL, natra_policy_check(n, policy));
 	says(n, name, text);
-	assert_int_equal(KEPT(natra_attach(n, &target, policy, NULL)), -EINVAL);
+	GIVES(-EINVAL, natra_attach(n, &target, policy, NULL));
 	says(n, name, text);
 	target.id = LIVE;
-	assert_int_equal(KEPT(natra_attach(n, &target, policy, NULL)), -EINVAL);
+	GIVES(-EINVAL, natra_attach(n, &target, policy, NULL));
 	says(n, name, text);
-	assert_int_equal(KEPT(natra_configure(n, LIVE, policy)), -EINVAL);
+	GIVES(-EINVAL, natra_configure(n, LIVE, policy));
 	says(n, name, text);
-	assert_int_equal(KEPT(natra_check(n, LIVE, policy)), -EINVAL);
+	GIVES(-EINVAL, natra_check(n, LIVE, policy));
 	says(n, name, text);
 }
 
 /* unit-policy has the other fields, and the values that are good. */
-static void policy_fields(void **state)
+TH_TEST(policy_fields)
 {
 	struct natra_policy policy;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad_fields) / sizeof(bad_fields[0]);
 	     i++) {
 		policy = policy_of(10, 10);
@@ -118,21 +113,20 @@ static void refuse_target(const struct natra_target *target, int r,
 {
 	struct natra_policy policy = policy_of(10, 10);
 
-	assert_int_equal(KEPT(natra_attach(n, target, &policy, NULL)), r);
+	GIVES(r, natra_attach(n, target, &policy, NULL));
 	says(n, name, text);
 }
 
-static void target_texts(void **state)
+TH_TEST(target_texts)
 {
 	struct natra_target target = pod_target(&pod, "input-other");
 	char longer[400];
 
-	(void)state;
 	memset(longer, 'x', sizeof(longer));
 	longer[NATRA_ID_MAX + 1] = '\0';
 	target.id = longer;
 	refuse_target(&target, -EINVAL, "id", "255");
-	assert_int_equal(KEPT(natra_detach(n, &target)), -EINVAL);
+	GIVES(-EINVAL, natra_detach(n, &target));
 	says(n, "id", "255");
 	target = pod_target(&pod, "input-other");
 	target.network = longer;
@@ -156,7 +150,7 @@ static void target_texts(void **state)
 	refuse_target(&target, -ENODEV, "../eth0", NULL);
 }
 
-static void target_netns(void **state)
+TH_TEST(target_netns)
 {
 	struct natra_target target = pod_target(&pod, "input-other");
 	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -176,7 +170,6 @@ static void target_netns(void **state)
 	};
 	char longer[400];
 
-	(void)state;
 	assert_int_equal(mkfifo(FIFO, 0600), 0);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		target.netns = bad[i].netns;
@@ -205,14 +198,12 @@ static void target_netns(void **state)
 	assert_int_equal(close(mnt_fd), 0);
 }
 
-static void no_rate(void **state)
+TH_TEST(no_rate)
 {
 	struct natra_target target = pod_target(&pod, "input-other");
 	struct natra_policy policy = policy_of(0, 0);
 
-	(void)state;
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)),
-			 -EINVAL);
+	GIVES(-EINVAL, natra_attach(n, &target, &policy, NULL));
 	says(n, "ingress_rate_bits_per_sec", "egress_rate_bits_per_sec");
 }
 
@@ -224,7 +215,7 @@ static int never(void *arg, const struct natra_info *info)
 	return 0;
 }
 
-static void null_handle(void **state)
+TH_TEST(null_handle)
 {
 	struct natra_target target = pod_target(&pod, LIVE);
 	struct natra_policy policy = policy_of(10, 10);
@@ -234,7 +225,6 @@ static void null_handle(void **state)
 	char id[NATRA_ID_MAX + 1];
 	size_t len = 0;
 
-	(void)state;
 	natra_close(NULL);
 	assert_string_equal(natra_error(NULL), "");
 	assert_int_equal(natra_open(NULL, NULL), -EINVAL);
@@ -256,54 +246,46 @@ static void null_handle(void **state)
 	assert_int_equal(natra_gc(NULL, NULL, NULL, 0, NULL), -EINVAL);
 }
 
-static void null_arguments(void **state)
+TH_TEST(null_arguments)
 {
 	struct natra_target target = pod_target(&pod, LIVE);
 	struct natra_policy policy = policy_of(10, 10);
 	size_t len = 1;
 
-	(void)state;
-	assert_int_equal(KEPT(natra_probe(n, NULL)), -EINVAL);
-	assert_int_equal(KEPT(natra_policy_check(n, NULL)), -EINVAL);
+	GIVES(-EINVAL, natra_probe(n, NULL));
+	GIVES(-EINVAL, natra_policy_check(n, NULL));
 	says(n, "policy", NULL);
-	assert_int_equal(KEPT(natra_attach(n, NULL, &policy, NULL)), -EINVAL);
+	GIVES(-EINVAL, natra_attach(n, NULL, &policy, NULL));
 	says(n, "target", NULL);
-	assert_int_equal(KEPT(natra_attach(n, &target, NULL, NULL)), -EINVAL);
+	GIVES(-EINVAL, natra_attach(n, &target, NULL, NULL));
 	says(n, "policy", NULL);
-	assert_int_equal(KEPT(natra_configure(n, NULL, &policy)), -EINVAL);
-	assert_int_equal(KEPT(natra_configure(n, LIVE, NULL)), -EINVAL);
-	assert_int_equal(KEPT(natra_detach(n, NULL)), -EINVAL);
+	GIVES(-EINVAL, natra_configure(n, NULL, &policy));
+	GIVES(-EINVAL, natra_configure(n, LIVE, NULL));
+	GIVES(-EINVAL, natra_detach(n, NULL));
 	says(n, "target", NULL);
 	target.id = NULL;
 	target.ifname = NULL;
-	assert_int_equal(KEPT(natra_detach(n, &target)), -EINVAL);
+	GIVES(-EINVAL, natra_detach(n, &target));
 	says(n, "ifname", NULL);
-	assert_int_equal(KEPT(natra_check(n, NULL, NULL)), -EINVAL);
-	assert_int_equal(KEPT(natra_query(n, NULL, NULL)), -EINVAL);
-	assert_int_equal(KEPT(natra_query(n, LIVE, NULL)), -EINVAL);
-	assert_int_equal(KEPT(natra_find(n, &target, NULL)), -EINVAL);
-	assert_int_equal(KEPT(natra_stats(n, NULL, NULL)), -EINVAL);
-	assert_int_equal(KEPT(natra_stats(n, LIVE, NULL)), -EINVAL);
-	assert_int_equal(
-		KEPT(natra_top(n, LIVE, NATRA_DIRECTION_EGRESS, NULL, &len)),
-		-EINVAL);
+	GIVES(-EINVAL, natra_check(n, NULL, NULL));
+	GIVES(-EINVAL, natra_query(n, NULL, NULL));
+	GIVES(-EINVAL, natra_query(n, LIVE, NULL));
+	GIVES(-EINVAL, natra_find(n, &target, NULL));
+	GIVES(-EINVAL, natra_stats(n, NULL, NULL));
+	GIVES(-EINVAL, natra_stats(n, LIVE, NULL));
+	GIVES(-EINVAL, natra_top(n, LIVE, NATRA_DIRECTION_EGRESS, NULL, &len));
 	assert_int_equal(len, 1);
-	assert_int_equal(
-		KEPT(natra_top(n, LIVE, NATRA_DIRECTION_EGRESS, NULL, NULL)),
-		-EINVAL);
-	assert_int_equal(KEPT(natra_foreach_neighbour(n, LIVE, NULL, NULL)),
-			 -EINVAL);
-	assert_int_equal(KEPT(natra_foreach_attachment(n, NULL, NULL)),
-			 -EINVAL);
-	assert_int_equal(KEPT(natra_gc(n, "net", NULL, 1, NULL)), -EINVAL);
+	GIVES(-EINVAL, natra_top(n, LIVE, NATRA_DIRECTION_EGRESS, NULL, NULL));
+	GIVES(-EINVAL, natra_foreach_neighbour(n, LIVE, NULL, NULL));
+	GIVES(-EINVAL, natra_foreach_attachment(n, NULL, NULL));
+	GIVES(-EINVAL, natra_gc(n, "net", NULL, 1, NULL));
 }
 
 /* The error of an earlier call must not be reported for another call. */
-static void errors_are_of_the_last_call(void **state)
+TH_TEST(errors_are_of_the_last_call)
 {
 	struct natra_policy policy = policy_of(10, 10);
 
-	(void)state;
 	policy.fast_pass_share_percent = 1007;
 	assert_int_equal(natra_policy_check(n, &policy), -EINVAL);
 	says(n, "fast_pass_share_percent", "1007");
@@ -318,7 +300,7 @@ static void errors_are_of_the_last_call(void **state)
 					 0x5a);                                \
 	} while (0)
 
-static void results_untouched(void **state)
+TH_TEST(results_untouched)
 {
 	struct natra_target target = pod_target(&pod, NULL);
 	struct natra_info info;
@@ -329,41 +311,36 @@ static void results_untouched(void **state)
 	uint64_t number = 4711;
 	enum natra_mode mode = NATRA_MODE_TCX_HOSTSIDE;
 
-	(void)state;
 	memset(&info, 0x5a, sizeof(info));
 	info.sz = sizeof(info);
-	assert_int_equal(KEPT(natra_query(n, "nosuch", &info)), -ENOENT);
+	GIVES(-ENOENT, natra_query(n, "nosuch", &info));
 	says(n, "nosuch", NULL);
 	UNTOUCHED(info);
 	memset(&stats, 0x5a, sizeof(stats));
 	stats.sz = sizeof(stats);
-	assert_int_equal(KEPT(natra_stats(n, "nosuch", &stats)), -ENOENT);
+	GIVES(-ENOENT, natra_stats(n, "nosuch", &stats));
 	says(n, "nosuch", NULL);
 	UNTOUCHED(stats);
 	memset(&flow, 0x5a, sizeof(flow));
-	assert_int_equal(KEPT(natra_top(n, "nosuch", NATRA_DIRECTION_EGRESS,
-					&flow, &len)),
-			 -ENOENT);
+	GIVES(-ENOENT,
+	      natra_top(n, "nosuch", NATRA_DIRECTION_EGRESS, &flow, &len));
 	assert_int_equal(len, 1);
 	UNTOUCHED(flow);
-	assert_int_equal(
-		KEPT(natra_top(n, LIVE, NATRA_DIRECTION_MAX, &flow, &len)),
-		-EINVAL);
+	GIVES(-EINVAL, natra_top(n, LIVE, NATRA_DIRECTION_MAX, &flow, &len));
 	assert_int_equal(len, 1);
 	memset(id, 0x5a, sizeof(id));
 	target.ifname = "lo";
-	assert_int_equal(KEPT(natra_find(n, &target, id)), -ENOENT);
+	GIVES(-ENOENT, natra_find(n, &target, id));
 	says(n, "lo", NULL);
 	UNTOUCHED(id);
 	assert_int_equal(id[0], 0x5a);
 	target.ifname = "nosuch0";
-	assert_int_equal(KEPT(natra_find(n, &target, id)), -ENODEV);
+	GIVES(-ENODEV, natra_find(n, &target, id));
 	assert_int_equal(id[0], 0x5a);
 	{
 		const char *keep[] = {"x"};
 
-		assert_int_equal(KEPT(natra_gc(n, NULL, keep, 1, &removed)),
-				 -EINVAL);
+		GIVES(-EINVAL, natra_gc(n, NULL, keep, 1, &removed));
 		assert_int_equal(removed, 77);
 	}
 	assert_int_equal(natra_parse_rate("x", &number), -EINVAL);
@@ -375,21 +352,13 @@ static void results_untouched(void **state)
 	assert_int_equal(mode, NATRA_MODE_TCX_HOSTSIDE);
 }
 
-#define CASE(name) cmocka_unit_test_teardown(name, same_state)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		CASE(policy_fields),
-		CASE(target_texts),
-		CASE(target_netns),
-		CASE(no_rate),
-		CASE(null_handle),
-		CASE(null_arguments),
-		CASE(errors_are_of_the_last_call),
-		CASE(results_untouched),
-	};
+	int failed;
 
 	rig_enter();
-	return cmocka_run_group_tests(tests, setup, teardown);
+	setup();
+	failed = th_run_each(NULL, same_state);
+	teardown();
+	return failed;
 }

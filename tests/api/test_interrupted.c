@@ -54,7 +54,7 @@ static int open_pin(const char *name)
 
 /* Whoever is killed while it changes lists of a thousand blocks leaves both of them in the
  * map, which has no room for a third. */
-static void a_killed_change_leaves_room(void **state)
+TH_TEST(a_killed_change_leaves_room)
 {
 	enum { BLOCKS = 1000 };
 	static char texts[BLOCKS][32];
@@ -62,7 +62,6 @@ static void a_killed_change_leaves_room(void **state)
 	struct natra_policy policy = begin();
 	int fd = open_pin("subnets");
 
-	(void)state;
 	for (uint32_t i = 0; i < 2 * BLOCKS; i++) {
 		const struct natra_subnet key = {
 			.prefix_bits = NATRA_SUBNET_VERSION_BITS + 32,
@@ -84,7 +83,7 @@ static void a_killed_change_leaves_room(void **state)
 	class.subnets_len = BLOCKS;
 	if (KEPT(natra_configure(n, ID, &policy)) < 0)
 		fail_msg("%s", natra_error(n));
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	OK(natra_check(n, ID, &policy));
 }
 
 /* Writes into the record whether a change goes on. */
@@ -144,49 +143,37 @@ static int check_meanwhile(bool completes)
 	return result;
 }
 
-static void check_waits_for_a_change(void **state)
+TH_TEST(check_waits_for_a_change)
 {
 	struct natra_policy policy = begin();
 
-	(void)state;
 	assert_int_equal(check_meanwhile(true), 0);
 	assert_int_equal(check_meanwhile(false), -EUCLEAN);
-	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EUCLEAN);
+	GIVES(-EUCLEAN, natra_check(n, ID, NULL));
 	says(n, ID, "interrupted");
 	/* To set the classes again is what the header advises. */
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	OK(natra_configure(n, ID, &policy));
+	OK(natra_check(n, ID, &policy));
 }
 
 /* Nobody can write to a frozen map, so neither the change nor its undoing succeeds. */
-static void what_could_not_be_undone_is_reported(void **state)
+TH_TEST(what_could_not_be_undone_is_reported)
 {
 	struct natra_policy policy = begin();
 	int fd = open_pin("subnets");
 
-	(void)state;
 	assert_int_equal(bpf_map_freeze(fd), 0);
 	(void)close(fd);
 	class.subnets = after;
 	class.subnets_len = 2;
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), -EPERM);
+	GIVES(-EPERM, natra_configure(n, ID, &policy));
 	says(n, "subnets", NULL);
-	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EUCLEAN);
+	GIVES(-EUCLEAN, natra_check(n, ID, NULL));
 	says(n, ID, "interrupted");
 	/* Another name takes other maps. */
 	class.name = "farther";
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	OK(natra_configure(n, ID, &policy));
+	OK(natra_check(n, ID, &policy));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		POD_CASE(a_killed_change_leaves_room),
-		POD_CASE(check_waits_for_a_change),
-		POD_CASE(what_could_not_be_undone_is_reported),
-	};
-
-	rig_enter();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+POD_MAIN()

@@ -18,30 +18,28 @@ static struct natra_info attach(const struct natra_policy *policy,
 
 	target.network = network;
 	target.label = label;
-	assert_int_equal(KEPT(natra_attach(n, &target, policy, NULL)), 0);
+	OK(natra_attach(n, &target, policy, NULL));
 	info = rig_query(n, ID);
-	assert_int_equal(KEPT(natra_check(n, ID, policy)), 0);
+	OK(natra_check(n, ID, policy));
 	return info;
 }
 
-static void new_names_are_told(void **state)
+TH_TEST(new_names_are_told)
 {
 	struct natra_policy policy = policy_of(10, 20);
 	struct natra_info first = attach(&policy, "net-1", "shop/web-0");
 	struct natra_info info = attach(&policy, "net-2", "shop/web-1");
 
-	(void)state;
 	assert_int_equal(info.ingress_prog_id, first.ingress_prog_id);
 	assert_string_equal(info.network, "net-2");
 	assert_string_equal(info.label, "shop/web-1");
 }
 
-static void new_direction_gets_its_program(void **state)
+TH_TEST(new_direction_gets_its_program)
 {
 	struct natra_policy in = policy_of(10, 0), both = policy_of(10, 20);
 	struct natra_info info = attach(&in, NULL, NULL);
 
-	(void)state;
 	assert_int_equal(info.egress_prog_id, 0);
 	info = attach(&both, NULL, NULL);
 	assert_true(info.egress_prog_id != 0);
@@ -49,24 +47,23 @@ static void new_direction_gets_its_program(void **state)
 }
 
 /* A change may leave out the settings that cannot change while attached. */
-static void change_without_what_is_fixed_keeps_it(void **state)
+TH_TEST(change_without_what_is_fixed_keeps_it)
 {
 	struct natra_policy policy = policy_of(10, 20),
 			    rates = policy_of(30, 40);
 	struct natra_info info;
 
-	(void)state;
 	policy.attach_mode = NATRA_MODE_CLSACT_PODSIDE;
 	policy.edt_pacing = NATRA_EDT_OFF;
 	policy.sli = NATRA_SLI_ON;
 	(void)attach(&policy, NULL, NULL);
-	assert_int_equal(KEPT(natra_configure(n, ID, &rates)), 0);
+	OK(natra_configure(n, ID, &rates));
 	info = rig_query(n, ID);
 	assert_int_equal(info.policy.attach_mode, NATRA_MODE_CLSACT_PODSIDE);
 	assert_int_equal(info.policy.edt_pacing, NATRA_EDT_OFF);
 	assert_int_equal(info.policy.sli, NATRA_SLI_ON);
 	assert_int_equal(info.policy.ingress_rate_bits_per_sec, 30 * MBIT);
-	assert_int_equal(KEPT(natra_check(n, ID, &rates)), 0);
+	OK(natra_check(n, ID, &rates));
 }
 
 /* Departure times cannot be used where somebody else has put a qdisc. natra
@@ -78,17 +75,16 @@ static void refused(void)
 	char *before = rig_state();
 
 	policy.edt_pacing = NATRA_EDT_ON;
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), -EBUSY);
+	GIVES(-EBUSY, natra_attach(n, &target, &policy, NULL));
 	says(n, "pfifo", NULL);
 	rig_same_state(before);
 	free(before);
 }
 
-static void failed_attach_leaves_all_as_it_was(void **state)
+TH_TEST(failed_attach_leaves_all_as_it_was)
 {
 	struct natra_policy policy = policy_of(10, 20);
 
-	(void)state;
 	rig_sh("tc -n " POD " qdisc add dev eth0 root handle 7: pfifo");
 	refused();
 	assert_int_equal(rig_pins(), 0);
@@ -111,12 +107,11 @@ static void engine_name(char *ret_name, size_t size)
 }
 
 /* Where ingress is not limited, nothing paces it. */
-static void ingress_mode_counts_with_ingress_only(void **state)
+TH_TEST(ingress_mode_counts_with_ingress_only)
 {
 	struct natra_policy policy = policy_of(0, 20);
 	char before[192], after[192];
 
-	(void)state;
 	policy.edt_pacing = NATRA_EDT_OFF;
 	(void)attach(&policy, NULL, NULL);
 	engine_name(before, sizeof(before));
@@ -129,12 +124,11 @@ static void ingress_mode_counts_with_ingress_only(void **state)
 
 /* A direction whose program only measured connections gets the queue that its limit asks
  * for, or an error where the kernel has none, as an attach would. */
-static void first_limit_beside_sli(void **state)
+TH_TEST(first_limit_beside_sli)
 {
 	struct natra_policy policy = policy_of(10, 0);
 	int r;
 
-	(void)state;
 	policy.sli = NATRA_SLI_ON;
 	policy.edt_pacing = NATRA_EDT_ON;
 	(void)attach(&policy, NULL, NULL);
@@ -154,29 +148,14 @@ static void first_limit_beside_sli(void **state)
 }
 
 /* With its program missing, the stub on the hook lets every packet pass. */
-static void missing_program_is_told(void **state)
+TH_TEST(missing_program_is_told)
 {
 	struct natra_policy policy = policy_of(10, 20);
 
-	(void)state;
 	(void)attach(&policy, NULL, NULL);
 	rig_sh("rm -r " BPFFS "/natra/abi*/engine_*");
-	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EBADE);
+	GIVES(-EBADE, natra_check(n, ID, NULL));
 	says(n, "program", "gone");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		POD_CASE(new_names_are_told),
-		POD_CASE(new_direction_gets_its_program),
-		POD_CASE(change_without_what_is_fixed_keeps_it),
-		POD_CASE(first_limit_beside_sli),
-		POD_CASE(failed_attach_leaves_all_as_it_was),
-		POD_CASE(ingress_mode_counts_with_ingress_only),
-		POD_CASE(missing_program_is_told),
-	};
-
-	rig_enter();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+POD_MAIN()

@@ -21,17 +21,15 @@ static void assert_not_the_plugins(void)
 	free(state);
 }
 
-static void nothing_there(void **state)
+TH_TEST(nothing_there)
 {
-	(void)state;
 	assert_not_the_plugins();
 }
 
-static void both_directions(void **state)
+TH_TEST(both_directions)
 {
 	struct natra_leftovers l;
 
-	(void)state;
 	add_tbf();
 	add_ingress(IFB);
 	l = find();
@@ -46,12 +44,11 @@ static void both_directions(void **state)
 
 /* Versions 1.5.0 and 1.5.1 have an htb, of which the default class depends on the
  * subnets, in place of each tbf. */
-static void htb_of_both_directions(void **state)
+TH_TEST(htb_of_both_directions)
 {
 	static const char *const defaults[] = {"30", "1"};
 	struct natra_leftovers l;
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		add_htb(HOST, "10000", defaults[i]);
 		add_ingress(IFB);
@@ -70,7 +67,7 @@ static void htb_of_both_directions(void **state)
 	assert_false(find().htb);
 }
 
-static void htbs_of_others(void **state)
+TH_TEST(htbs_of_others)
 {
 	/* Each makes the plugin's htb another one's. */
 	static const char *const changes[] = {
@@ -99,7 +96,6 @@ static void htbs_of_others(void **state)
 		"handle 1: htb default 30",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
 		add_htb(HOST, "10000", "30");
 		assert_true(find().htb);
@@ -120,11 +116,10 @@ static void htbs_of_others(void **state)
 	}
 }
 
-static void one_direction(void **state)
+TH_TEST(one_direction)
 {
 	struct natra_leftovers l;
 
-	(void)state;
 	add_tbf();
 	l = find();
 	assert_true(l.tbf);
@@ -139,11 +134,10 @@ static void one_direction(void **state)
 	same_node_state(state_before);
 }
 
-static void names_of_other_makers(void **state)
+TH_TEST(names_of_other_makers)
 {
 	static const char *const names[] = {"bwcali0123456", "9a0f", "bwp"};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		add_ingress(names[i]);
 		assert_string_equal(find().ifb_ifname, names[i]);
@@ -154,11 +148,10 @@ static void names_of_other_makers(void **state)
 
 /* The plugin's DEL removes only the ifb: the redirect then drops every
  * packet. */
-static void redirect_without_its_ifb(void **state)
+TH_TEST(redirect_without_its_ifb)
 {
 	struct natra_leftovers l;
 
-	(void)state;
 	add_ingress(IFB);
 	rig_sh("ip link del " IFB);
 	l = find();
@@ -168,7 +161,7 @@ static void redirect_without_its_ifb(void **state)
 	same_node_state(state_before);
 }
 
-static void qdiscs_of_others(void **state)
+TH_TEST(qdiscs_of_others)
 {
 	static const char *const roots[] = {
 		("handle 7: " TBF),
@@ -176,7 +169,6 @@ static void qdiscs_of_others(void **state)
 		"handle 1: htb default 1",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(roots) / sizeof(roots[0]); i++) {
 		rig_sh("tc qdisc add dev " HOST " root %s", roots[i]);
 		assert_not_the_plugins();
@@ -189,9 +181,8 @@ static void qdiscs_of_others(void **state)
 	assert_not_the_plugins();
 }
 
-static void redirects_of_others(void **state)
+TH_TEST(redirects_of_others)
 {
-	(void)state;
 	rig_sh("tc qdisc add dev " HOST " ingress");
 	add_ifb("ifb-mine");
 	add_redirect("ifb-mine", "1:1");
@@ -230,11 +221,10 @@ static void redirects_of_others(void **state)
 
 /* The qdisc stays if it has another owner's filter, before or behind the
  * plugin's. */
-static void ingress_is_shared(void **state)
+TH_TEST(ingress_is_shared)
 {
 	char *mine;
 
-	(void)state;
 	for (int prio = 1; prio <= 5; prio += 4) {
 		rig_sh("tc qdisc add dev " HOST " ingress");
 		rig_sh("tc filter add dev " HOST
@@ -255,29 +245,27 @@ static void ingress_is_shared(void **state)
 	}
 }
 
-static void by_the_id_of_an_attachment(void **state)
+TH_TEST(by_the_id_of_an_attachment)
 {
 	struct natra_leftovers leftovers = NATRA_INIT(leftovers);
 	struct natra_target target = pod_target(&pod, "web");
 	struct natra_target by_id = NATRA_INIT(by_id);
 	struct natra_policy policy = policy_of(10, 20);
 
-	(void)state;
 	by_id.id = "web";
-	assert_int_equal(KEPT(natra_find_leftovers(n, &by_id, &leftovers)),
-			 -ENOENT);
+	GIVES(-ENOENT, natra_find_leftovers(n, &by_id, &leftovers));
 	says(n, "web", NULL);
-	assert_int_equal(KEPT(natra_remove_leftovers(n, &by_id)), -ENOENT);
+	GIVES(-ENOENT, natra_remove_leftovers(n, &by_id));
 	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
 	add_tbf();
 	add_ingress(IFB);
-	assert_int_equal(KEPT(natra_find_leftovers(n, &by_id, &leftovers)), 0);
+	OK(natra_find_leftovers(n, &by_id, &leftovers));
 	assert_true(leftovers.tbf);
 	assert_string_equal(leftovers.ifb_ifname, IFB);
 	/* natra's own programs and the leftovers do not affect each other. */
-	assert_int_equal(KEPT(natra_remove_leftovers(n, &by_id)), 0);
+	OK(natra_remove_leftovers(n, &by_id));
 	assert_none();
-	assert_int_equal(KEPT(natra_check(n, "web", &policy)), 0);
+	OK(natra_check(n, "web", &policy));
 	assert_int_equal(natra_detach(n, &target), 1);
 }
 
@@ -291,18 +279,17 @@ static enum natra_code code_of(enum natra_mode mode,
 
 	policy.attach_mode = mode;
 	policy.ingress_mode = ingress_mode;
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), r);
+	GIVES(r, natra_attach(n, &target, &policy, NULL));
 	same_node_state(state);
 	free(state);
 	return natra_error_code(n);
 }
 
 /* Attaching says whether what is in its place is the plugin's. */
-static void in_the_place_of_clsact(void **state)
+TH_TEST(in_the_place_of_clsact)
 {
 	const enum natra_mode mode = NATRA_MODE_CLSACT_HOSTSIDE;
 
-	(void)state;
 	add_ingress(IFB);
 	assert_int_equal(code_of(mode, NATRA_INGRESS_MODE_POLICE, -EOPNOTSUPP),
 			 NATRA_CODE_LEFTOVERS);
@@ -318,12 +305,11 @@ static void in_the_place_of_clsact(void **state)
 	rig_sh("tc qdisc del dev " HOST " ingress");
 }
 
-static void in_the_place_of_fq(void **state)
+TH_TEST(in_the_place_of_fq)
 {
 	struct natra_features features = NATRA_INIT(features);
 	const enum natra_mode mode = NATRA_MODE_AUTO;
 
-	(void)state;
 	assert_int_equal(natra_probe(n, &features), 0);
 	add_tbf();
 	/* Where there is no fq, nothing would follow the plugin's. */
@@ -357,20 +343,18 @@ static const char *warning_of_attach(void)
 	opts.log_fn = keep_warning;
 	opts.log_arg = line;
 	assert_int_equal(natra_open(&talking, &opts), 0);
-	assert_int_equal(KEPT(natra_attach(talking, &target, &policy, NULL)),
-			 0);
+	OK(natra_attach(talking, &target, &policy, NULL));
 	assert_int_equal(natra_detach(talking, &target), 1);
 	natra_close(talking);
 	return line;
 }
 
-static void attaching_warns(void **state)
+TH_TEST(attaching_warns)
 {
 	static const char start[] =
 		"limits of the bandwidth plugin on '" HOST "' hold as well:";
 	char expected[WARNING_MAX];
 
-	(void)state;
 	assert_string_equal(warning_of_attach(), "");
 	rig_sh("tc qdisc add dev " HOST " root handle 2: " TBF);
 	assert_string_equal(warning_of_attach(), "");
@@ -392,76 +376,51 @@ static void attaching_warns(void **state)
 	assert_string_equal(warning_of_attach(), expected);
 }
 
-static void no_host_side(void **state)
+TH_TEST(no_host_side)
 {
 	struct natra_leftovers leftovers = NATRA_INIT(leftovers);
 	struct natra_target target = pod_target(&pod, NULL);
 
-	(void)state;
 	add_tbf();
 	rig_sh("ip -n old link add here type veth peer name too");
 	target.ifname = "here";
 	memset(leftovers.host_ifname, 'x', sizeof(leftovers.host_ifname));
-	assert_int_equal(KEPT(natra_find_leftovers(n, &target, &leftovers)), 0);
+	OK(natra_find_leftovers(n, &target, &leftovers));
 	assert_string_equal(leftovers.host_ifname, "");
 	assert_false(leftovers.tbf);
 	assert_string_equal(natra_error(n), "");
-	assert_int_equal(KEPT(natra_remove_leftovers(n, &target)), 0);
+	OK(natra_remove_leftovers(n, &target));
 	assert_true(find().tbf);
 }
 
-static void bad_calls(void **state)
+TH_TEST(bad_calls)
 {
 	struct natra_leftovers leftovers = NATRA_INIT(leftovers);
 	struct natra_target target = pod_target(&pod, NULL);
 
-	(void)state;
 	assert_int_equal(natra_find_leftovers(NULL, &target, &leftovers),
 			 -EINVAL);
-	assert_int_equal(KEPT(natra_find_leftovers(n, NULL, &leftovers)),
-			 -EINVAL);
+	GIVES(-EINVAL, natra_find_leftovers(n, NULL, &leftovers));
 	says(n, "target", NULL);
-	assert_int_equal(KEPT(natra_find_leftovers(n, &target, NULL)), -EINVAL);
+	GIVES(-EINVAL, natra_find_leftovers(n, &target, NULL));
 	says(n, "ret_leftovers", NULL);
 	target.ifname = NULL;
-	assert_int_equal(KEPT(natra_find_leftovers(n, &target, &leftovers)),
-			 -EINVAL);
+	GIVES(-EINVAL, natra_find_leftovers(n, &target, &leftovers));
 	says(n, "ifname", "id");
 	target.ifname = "eth9";
-	assert_int_equal(KEPT(natra_find_leftovers(n, &target, &leftovers)),
-			 -ENODEV);
+	GIVES(-ENODEV, natra_find_leftovers(n, &target, &leftovers));
 	says(n, "eth9", NULL);
-	assert_int_equal(KEPT(natra_remove_leftovers(n, &target)), -ENODEV);
-	assert_int_equal(KEPT(natra_drain_leftovers(n, &target)), -ENODEV);
+	GIVES(-ENODEV, natra_remove_leftovers(n, &target));
+	GIVES(-ENODEV, natra_drain_leftovers(n, &target));
 	assert_int_equal(natra_drain_leftovers(NULL, &target), -EINVAL);
 	target.ifname = "eth0";
 	target.netns = "nosuch";
-	assert_int_equal(KEPT(natra_find_leftovers(n, &target, &leftovers)),
-			 -ENOENT);
+	GIVES(-ENOENT, natra_find_leftovers(n, &target, &leftovers));
 	says(n, "nosuch", NULL);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		PLUGIN_CASE(nothing_there),
-		PLUGIN_CASE(both_directions),
-		PLUGIN_CASE(htb_of_both_directions),
-		PLUGIN_CASE(htbs_of_others),
-		PLUGIN_CASE(one_direction),
-		PLUGIN_CASE(names_of_other_makers),
-		PLUGIN_CASE(redirect_without_its_ifb),
-		PLUGIN_CASE(qdiscs_of_others),
-		PLUGIN_CASE(redirects_of_others),
-		PLUGIN_CASE(ingress_is_shared),
-		PLUGIN_CASE(by_the_id_of_an_attachment),
-		PLUGIN_CASE(in_the_place_of_clsact),
-		PLUGIN_CASE(in_the_place_of_fq),
-		PLUGIN_CASE(attaching_warns),
-		PLUGIN_CASE(no_host_side),
-		PLUGIN_CASE(bad_calls),
-	};
-
 	plugin_enter();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return th_run_each(plugin_begin, plugin_end);
 }

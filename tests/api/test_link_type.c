@@ -48,7 +48,7 @@ static int attach(void)
 	return natra_attach(n, &target, &policy, NULL);
 }
 
-static void type_that_is_neither_ethernet_nor_ip_is_refused(void **state)
+TH_TEST(type_that_is_neither_ethernet_nor_ip_is_refused)
 {
 	static const struct {
 		unsigned long type;
@@ -62,7 +62,6 @@ static void type_that_is_neither_ethernet_nor_ip_is_refused(void **state)
 		{ARPHRD_VOID, "(65535)"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		int fd = open_tun(types[i].type);
 		char *before = rig_state();
@@ -76,7 +75,7 @@ static void type_that_is_neither_ethernet_nor_ip_is_refused(void **state)
 	assert_int_equal(rig_pins(), 0);
 }
 
-static void every_other_type_is_shaped(void **state)
+TH_TEST(every_other_type_is_shaped)
 {
 	static const unsigned long types[] = {
 		ARPHRD_ETHER, ARPHRD_LOOPBACK, ARPHRD_NONE,    ARPHRD_RAWIP,
@@ -85,7 +84,6 @@ static void every_other_type_is_shaped(void **state)
 	};
 	struct natra_target target = pod_target(&pod, ID);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		int fd = open_tun(types[i]);
 
@@ -98,15 +96,10 @@ static void every_other_type_is_shaped(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		POD_CASE(type_that_is_neither_ethernet_nor_ip_is_refused),
-		POD_CASE(every_other_type_is_shaped),
-	};
-
 	rig_enter();
 	if (access("/dev/net/tun", R_OK | W_OK) < 0) {
 		puts("skip: no /dev/net/tun");
 		return SKIP;
 	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return th_run_each(one_pod_begin, one_pod_end);
 }

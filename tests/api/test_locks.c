@@ -134,12 +134,11 @@ static void run_both(struct attacher *a)
 	}
 }
 
-static void a_pod_cannot_hold_the_lock(void **state)
+TH_TEST(a_pod_cannot_hold_the_lock)
 {
 	struct attacher a[2] = {0};
 	pid_t pid = hold(open_as_nobody, "/proc/self/ns/net", 60);
 
-	(void)state;
 	run_both(a);
 	end_holder(pid);
 	assert_int_equal(a[0].result, 0);
@@ -164,14 +163,13 @@ static int lock_netns(char *path, size_t size)
 	return fd;
 }
 
-static void who_holds_it_is_not_waited_for_for_ever(void **state)
+TH_TEST(who_holds_it_is_not_waited_for_for_ever)
 {
 	struct attacher a[2] = {0};
 	struct natra *n = rig_open();
 	char path[128];
 	int fd = lock_netns(path, sizeof(path));
 
-	(void)state;
 	run_both(a);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(a[i].result, -EBUSY);
@@ -191,13 +189,12 @@ static void who_holds_it_is_not_waited_for_for_ever(void **state)
 	natra_close(n);
 }
 
-static void waiting_ends_with_the_lock(void **state)
+TH_TEST(waiting_ends_with_the_lock)
 {
 	struct attacher a = {0};
 	char path[128];
 	int fd = lock_netns(path, sizeof(path));
 
-	(void)state;
 	assert_int_equal(pthread_create(&a.thread, NULL, attach, &a), 0);
 	(void)usleep(300000);
 	(void)close(fd);
@@ -225,7 +222,7 @@ static void find_dir(const char *prefix, char *ret_path, size_t size)
 
 /* A process that is stopped while it has a lock that all attachments share stops no other
  * process for ever, which says who it is. */
-static void a_stopped_holder_is_named(void **state)
+TH_TEST(a_stopped_holder_is_named)
 {
 	static const char *const shared[] = {"engine_", "groups"};
 	const struct natra_group_info group = {
@@ -237,7 +234,6 @@ static void a_stopped_holder_is_named(void **state)
 	struct natra_target target = pod_target(&pod, "attached");
 	struct natra *n = rig_open();
 
-	(void)state;
 	assert_int_equal(natra_group_set(n, &group), 0);
 	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
 	for (size_t i = 0; i < 2; i++) {
@@ -260,14 +256,13 @@ static void a_stopped_holder_is_named(void **state)
 
 /* Many processes that each have the lock for a while are waited for: the deadline is that of
  * each of them. */
-static void each_holder_has_its_own_time(void **state)
+TH_TEST(each_holder_has_its_own_time)
 {
 	struct attacher a = {0};
 	char path[128];
 	pid_t first, second;
 	int fd = lock_netns(path, sizeof(path));
 
-	(void)state;
 	(void)close(fd);
 	first = hold(open_dir, path, 3);
 	assert_int_equal(pthread_create(&a.thread, NULL, attach, &a), 0);
@@ -298,7 +293,7 @@ static struct natra *open_impatient(int *asked)
 	return n;
 }
 
-static void a_wait_can_be_cancelled(void **state)
+TH_TEST(a_wait_can_be_cancelled)
 {
 	struct natra_policy policy = policy_of(10, 10);
 	struct natra_target target = pod_target(&pod, "impatient");
@@ -307,11 +302,9 @@ static void a_wait_can_be_cancelled(void **state)
 	struct natra *n = open_impatient(&asked);
 	char path[128], *before;
 
-	(void)state;
 	fd = lock_netns(path, sizeof(path));
 	before = rig_state();
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)),
-			 -ECANCELED);
+	GIVES(-ECANCELED, natra_attach(n, &target, &policy, NULL));
 	says(n, path, "cancelled: the lock of 'eth0'");
 	assert_int_equal(asked, 3);
 	rig_same_state(before);
@@ -326,7 +319,7 @@ static void a_wait_can_be_cancelled(void **state)
 	*strrchr(info.pin_path, '/') = '\0';
 	fd = open(info.pin_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
-	assert_int_equal(KEPT(natra_detach(n, &target)), -ECANCELED);
+	GIVES(-ECANCELED, natra_detach(n, &target));
 	says(n, info.pin_path, "cancelled: the lock of 'impatient'");
 	(void)close(fd);
 	assert_int_equal(natra_check(n, target.id, NULL), 0);
@@ -334,19 +327,4 @@ static void a_wait_can_be_cancelled(void **state)
 	natra_close(n);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(a_pod_cannot_hold_the_lock),
-		CASE(who_holds_it_is_not_waited_for_for_ever),
-		CASE(waiting_ends_with_the_lock),
-		CASE(a_stopped_holder_is_named),
-		CASE(each_holder_has_its_own_time),
-		CASE(a_wait_can_be_cancelled),
-	};
-
-	rig_enter();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RIG_MAIN(begin, end)

@@ -148,36 +148,33 @@ static void is_known_by_its_prefix(const char *why)
 	assert_memory_equal(&info.effective, &info.policy, sizeof(info.policy));
 	assert_int_equal(fstat(pod.fd, &st), 0);
 	assert_int_equal(info.netns_inode, st.st_ino);
-	assert_int_equal(KEPT(natra_foreach_attachment(n, tell, &listed)), 0);
+	OK(natra_foreach_attachment(n, tell, &listed));
 	assert_memory_equal(&listed, &info, sizeof(info));
 	target.id = NULL;
-	assert_int_equal(KEPT(natra_find(n, &target, id)), 0);
+	OK(natra_find(n, &target, id));
 	assert_string_equal(id, ID);
 
-	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -ESTALE);
+	GIVES(-ESTALE, natra_check(n, ID, NULL));
 	says(n, ID, why);
-	assert_int_equal(KEPT(natra_stats(n, ID, &stats)), -ESTALE);
+	GIVES(-ESTALE, natra_stats(n, ID, &stats));
 	says(n, ID, why);
-	assert_int_equal(
-		KEPT(natra_top(n, ID, NATRA_DIRECTION_EGRESS, &flow, &len)),
-		-ESTALE);
+	GIVES(-ESTALE, natra_top(n, ID, NATRA_DIRECTION_EGRESS, &flow, &len));
 	says(n, ID, why);
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), -ESTALE);
+	GIVES(-ESTALE, natra_configure(n, ID, &policy));
 	says(n, why, "attach it again");
-	assert_int_equal(KEPT(natra_upgrade(n, ID)), -ESTALE);
+	GIVES(-ESTALE, natra_upgrade(n, ID));
 	says(n, why, "attach it again");
 	target.id = "another";
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), -EBUSY);
+	GIVES(-EBUSY, natra_attach(n, &target, &policy, NULL));
 	says(n, ID, NULL);
-	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, &removed)), 0);
+	OK(natra_gc(n, NULL, NULL, 0, &removed));
 	assert_int_equal(removed, 0);
 	rig_same_state(before);
 	free(before);
 }
 
-static void foreign_abi(void **state)
+TH_TEST(foreign_abi)
 {
-	(void)state;
 	become_foreign();
 	assert_int_equal(rig_query(n, ID).abi, FOREIGN_ABI);
 	is_known_by_its_prefix("ABI 99");
@@ -209,9 +206,8 @@ static int open_own_abi_only(void)
 }
 
 /* A program that cannot change what is there learns it when it opens the library. */
-static void foreign_abi_is_told_at_once(void **state)
+TH_TEST(foreign_abi_is_told_at_once)
 {
-	(void)state;
 	assert_int_equal(open_own_abi_only(), 0);
 	become_foreign();
 	assert_int_equal(open_own_abi_only(), -ESTALE);
@@ -221,55 +217,51 @@ static void foreign_abi_is_told_at_once(void **state)
 }
 
 /* natra_check reports what it can see. */
-static void foreign_abi_checked(void **state)
+TH_TEST(foreign_abi_checked)
 {
 	struct natra_info info = rig_query(n, ID);
 
-	(void)state;
 	become_foreign();
 	rig_sh("mv %s/ingress_link %s/kept", info.pin_path, info.pin_path);
-	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EBADE);
+	GIVES(-EBADE, natra_check(n, ID, NULL));
 	says(n, "ingress link", NULL);
 	rig_sh("mv %s/kept %s/ingress_link", info.pin_path, info.pin_path);
 	restore();
 }
 
-static void foreign_abi_replaced(void **state)
+TH_TEST(foreign_abi_replaced)
 {
 	struct natra_target target = pod_target(&pod, ID);
 	struct natra_policy policy = policy_of(30, 40);
 	struct natra_info before = rig_query(n, ID), info;
 
-	(void)state;
 	become_foreign();
-	assert_int_equal(KEPT(natra_record_unshaped(n, &target, &policy, "-")),
-			 0);
+	OK(natra_record_unshaped(n, &target, &policy, "-"));
 	assert_true(rig_query(n, ID).other_abi);
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
+	OK(natra_attach(n, &target, &policy, NULL));
 	info = rig_query(n, ID);
 	assert_false(info.other_abi);
 	assert_int_equal(info.abi, before.abi);
 	assert_int_not_equal(info.ingress_prog_id, before.ingress_prog_id);
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	OK(natra_check(n, ID, &policy));
 }
 
 /* A link is detached by its pin, whatever the other ABI calls the leg, and at once, whoever
  * else has it open. */
-static void foreign_abi_detached(void **state)
+TH_TEST(foreign_abi_detached)
 {
 	struct natra_target target = NATRA_INIT(target);
 	struct natra_info info = rig_query(n, ID);
 	char path[sizeof(info.pin_path) + 16];
 	int link;
 
-	(void)state;
 	become_foreign();
 	rig_sh("mv %s/egress_link %s/new_link", info.pin_path, info.pin_path);
 	(void)snprintf(path, sizeof(path), "%s/new_link", info.pin_path);
 	link = bpf_obj_get(path);
 	assert_true(link >= 0);
 	target.id = ID;
-	assert_int_equal(KEPT(natra_detach(n, &target)), 1);
+	GIVES(1, natra_detach(n, &target));
 	assert_int_equal(natra_query(n, ID, &info), -ENOENT);
 	rig_sh("! nsenter --net=%s bpftool -j net show | grep prog_id",
 	       pod.path);
@@ -277,34 +269,32 @@ static void foreign_abi_detached(void **state)
 }
 
 /* An interface that is gone takes the record of any ABI with it. */
-static void foreign_abi_gone(void **state)
+TH_TEST(foreign_abi_gone)
 {
 	size_t removed = 0;
 
-	(void)state;
 	become_foreign();
 	rig_sh("ip -n %s link del eth0", pod.name);
 	assert_true(rig_query(n, ID).interface_gone);
-	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, &removed)), 0);
+	OK(natra_gc(n, NULL, NULL, 0, &removed));
 	assert_int_equal(removed, 1);
 }
 
 /* An attachment of a foreign ABI does not disturb calls about others. */
-static void foreign_abi_beside(void **state)
+TH_TEST(foreign_abi_beside)
 {
 	struct natra_policy policy = policy_of(10, 20);
 	struct pod other = pod_make("beside");
 	struct natra_target target = pod_target(&other, "beside");
 	char id[NATRA_ID_MAX + 1];
 
-	(void)state;
 	become_foreign();
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
-	assert_int_equal(KEPT(natra_find(n, &target, id)), 0);
+	OK(natra_attach(n, &target, &policy, NULL));
+	OK(natra_find(n, &target, id));
 	assert_string_equal(id, "beside");
-	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, NULL)), 0);
-	assert_int_equal(KEPT(natra_check(n, "beside", &policy)), 0);
-	assert_int_equal(KEPT(natra_detach(n, &target)), 1);
+	OK(natra_gc(n, NULL, NULL, 0, NULL));
+	OK(natra_check(n, "beside", &policy));
+	GIVES(1, natra_detach(n, &target));
 	restore();
 	pod_remove(&other);
 }
@@ -332,11 +322,10 @@ static void orderly(const char *what, size_t offset)
 }
 
 /* Inverts each byte of the numbers, and some bytes of the texts. */
-static void every_byte_wrong(void **state)
+TH_TEST(every_byte_wrong)
 {
 	unsigned char value[VALUE_MAX];
 
-	(void)state;
 	for (size_t i = 0; i < record.size; i++) {
 		if (i > 320 && i % 32)
 			continue;
@@ -348,12 +337,11 @@ static void every_byte_wrong(void **state)
 	restore();
 }
 
-static void strings_without_end(void **state)
+TH_TEST(strings_without_end)
 {
 	unsigned char value[VALUE_MAX];
 	size_t texts = record.size - 4 * (NATRA_ID_MAX + 1);
 
-	(void)state;
 	memcpy(value, record.value, record.size);
 	memset(value + texts, 'x', record.size - texts);
 	write_value(value);
@@ -362,24 +350,22 @@ static void strings_without_end(void **state)
 }
 
 /* A record without the magic is not natra's, and an attach replaces it. */
-static void no_magic(void **state)
+TH_TEST(no_magic)
 {
 	struct natra_target target = pod_target(&pod, ID);
 	struct natra_policy policy = policy_of(10, 20);
 	struct natra_info info = NATRA_INIT(info);
 
-	(void)state;
 	write_word(WORD_MAGIC, 0);
 	assert_true(KEPT(natra_query(n, ID, &info)) < 0);
 	says(n, NULL, NULL);
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	OK(natra_attach(n, &target, &policy, NULL));
+	OK(natra_check(n, ID, &policy));
 }
 
 /* A value of the right ABI whose size field is wrong is of another layout. */
-static void wrong_size_told(void **state)
+TH_TEST(wrong_size_told)
 {
-	(void)state;
 	write_word(WORD_SIZE, record.size + 8);
 	is_known_by_its_prefix("another build of ABI 1");
 	restore();
@@ -393,7 +379,7 @@ static int count_group(void *arg, const struct natra_group_info *group)
 }
 
 /* Nobody knows in which group such an attachment is, so all groups stay. */
-static void no_group_is_removed(void **state)
+TH_TEST(no_group_is_removed)
 {
 	struct natra_group_info group = NATRA_INIT(group);
 	struct natra_policy policy = policy_of(10, 20);
@@ -401,15 +387,14 @@ static void no_group_is_removed(void **state)
 	struct natra_target target = pod_target(&other, "other");
 	int left = 0;
 
-	(void)state;
 	group.name = "team";
 	group.ingress_rate_bits_per_sec = 1000000;
 	assert_int_equal(natra_group_set(n, &group), 0);
 	write_word(WORD_MAGIC, 0);
-	assert_int_equal(KEPT(natra_group_remove(n, "team")), -EBUSY);
+	GIVES(-EBUSY, natra_group_remove(n, "team"));
 	says(n, "'team' may have", BPFFS);
 	write_word(WORD_SIZE, record.size + 8);
-	assert_int_equal(KEPT(natra_group_remove(n, "team")), -EBUSY);
+	GIVES(-EBUSY, natra_group_remove(n, "team"));
 	says(n, "'team' may have", "'" ID "'");
 	(void)snprintf(policy.group, sizeof(policy.group), "own");
 	policy.automatic_group = &group;
@@ -418,7 +403,7 @@ static void no_group_is_removed(void **state)
 	assert_int_equal(natra_foreach_group(n, count_group, &left), 0);
 	assert_int_equal(left, 2);
 	write_value(record.value);
-	assert_int_equal(KEPT(natra_group_remove(n, "team")), 0);
+	OK(natra_group_remove(n, "team"));
 	left = 0;
 	assert_int_equal(natra_foreach_group(n, count_group, &left), 0);
 	assert_int_equal(left, 0);
@@ -427,7 +412,7 @@ static void no_group_is_removed(void **state)
 }
 
 /* A map of another type or size is pinned in the record's place. */
-static void another_map(void **state)
+TH_TEST(another_map)
 {
 	static const struct {
 		enum bpf_map_type type;
@@ -439,7 +424,6 @@ static void another_map(void **state)
 		{BPF_MAP_TYPE_HASH, 8, 1256},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
 		int fd = bpf_map_create(maps[i].type, "other", maps[i].key,
 					maps[i].value, 1, NULL);
@@ -455,26 +439,4 @@ static void another_map(void **state)
 	restore();
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(foreign_abi),
-		CASE(foreign_abi_checked),
-		CASE(foreign_abi_is_told_at_once),
-		CASE(foreign_abi_replaced),
-		CASE(foreign_abi_detached),
-		CASE(foreign_abi_gone),
-		CASE(foreign_abi_beside),
-		CASE(every_byte_wrong),
-		CASE(strings_without_end),
-		CASE(no_magic),
-		CASE(wrong_size_told),
-		CASE(no_group_is_removed),
-		CASE(another_map),
-	};
-
-	rig_enter();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RIG_MAIN(begin, end)

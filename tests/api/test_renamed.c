@@ -17,7 +17,7 @@ static struct natra_target target(void)
 static void attach(const struct natra_target *t,
 		   const struct natra_policy *policy)
 {
-	assert_int_equal(KEPT(natra_attach(n, t, policy, NULL)), 0);
+	OK(natra_attach(n, t, policy, NULL));
 }
 
 /* Gives another interface the name; not every kernel has dummies. */
@@ -37,7 +37,7 @@ static void attach_and_rename(uint64_t in_mbit, uint64_t out_mbit)
 	attach(&t, &policy);
 	ifindex = rig_query(n, ID).ifindex;
 	rename_link();
-	assert_int_equal(KEPT(natra_check(n, ID, NULL)), 0);
+	OK(natra_check(n, ID, NULL));
 }
 
 /* Returns the id on an interface of the pod, or -errno. */
@@ -58,7 +58,7 @@ static void holds(const char *id)
 	char found[NATRA_ID_MAX + 1];
 
 	assert_int_equal(rig_query(n, id).ifindex, ifindex);
-	assert_int_equal(KEPT(natra_check(n, id, NULL)), 0);
+	OK(natra_check(n, id, NULL));
 	assert_int_equal(find("eth0", found), -ENOENT);
 	assert_int_equal(find(RENAMED, found), 0);
 	assert_string_equal(found, id);
@@ -69,25 +69,23 @@ static void holds(const char *id)
 		    before.ingress.mice.packets + 5);
 }
 
-static void new_direction(void **state)
+TH_TEST(new_direction)
 {
 	struct natra_policy both = policy_of(10, 20);
 
-	(void)state;
 	attach_and_rename(10, 0);
-	assert_int_equal(KEPT(natra_configure(n, ID, &both)), 0);
+	OK(natra_configure(n, ID, &both));
 	holds(ID);
 	assert_true(rig_query(n, ID).egress_prog_id != 0);
-	assert_int_equal(KEPT(natra_upgrade(n, ID)), 0);
+	OK(natra_upgrade(n, ID));
 	holds(ID);
 }
 
-static void attach_again(void **state)
+TH_TEST(attach_again)
 {
 	struct natra_target t = target();
 	struct natra_policy policy = policy_of(10, 20);
 
-	(void)state;
 	attach_and_rename(10, 20);
 	attach(&t, &policy);
 	holds(ID);
@@ -100,12 +98,11 @@ static void attach_again(void **state)
 }
 
 /* Nobody may have taken the name. */
-static void attach_again_without_a_dummy(void **state)
+TH_TEST(attach_again_without_a_dummy)
 {
 	struct natra_target t = target();
 	struct natra_policy policy = policy_of(10, 20);
 
-	(void)state;
 	attach_and_rename(10, 20);
 	rig_sh("ip -n " POD " link del eth0");
 	policy.sli = NATRA_SLI_ON;
@@ -113,84 +110,66 @@ static void attach_again_without_a_dummy(void **state)
 	assert_int_equal(rig_query(n, ID).ifindex, ifindex);
 }
 
-static void another_interface_when_it_is_gone(void **state)
+TH_TEST(another_interface_when_it_is_gone)
 {
 	struct natra_target t = target();
 	struct natra_policy policy = policy_of(10, 20);
 
-	(void)state;
 	attach_and_rename(10, 20);
 	rig_sh("ip link del " NODE_SIDE);
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), -ENODEV);
+	GIVES(-ENODEV, natra_configure(n, ID, &policy));
 	attach(&t, &policy);
 	assert_true(rig_query(n, ID).ifindex != ifindex);
 }
 
-static void another_interface_by_its_own_name(void **state)
+TH_TEST(another_interface_by_its_own_name)
 {
 	struct natra_target t = target();
 	struct natra_policy policy = policy_of(10, 20);
 
-	(void)state;
 	attach_and_rename(10, 20);
 	t.id = "dummy";
 	attach(&t, &policy);
 	assert_true(rig_query(n, "dummy").ifindex != ifindex);
 	assert_int_equal(rig_query(n, ID).ifindex, ifindex);
-	assert_int_equal(KEPT(natra_detach(n, &t)), 1);
-	assert_int_equal(KEPT(natra_check(n, ID, NULL)), 0);
+	GIVES(1, natra_detach(n, &t));
+	OK(natra_check(n, ID, NULL));
 }
 
-static void default_id(void **state)
+TH_TEST(default_id)
 {
 	struct natra_target t = target();
 	struct natra_policy policy = policy_of(10, 20);
 	struct natra_info info = NATRA_INIT(info);
 
-	(void)state;
 	t.id = NULL;
-	assert_int_equal(KEPT(natra_attach(n, &t, &policy, &info)), 0);
+	OK(natra_attach(n, &t, &policy, &info));
 	ifindex = info.ifindex;
 	rename_link();
 	policy.sli = NATRA_SLI_ON;
 	attach(&t, &policy);
 	holds(info.id);
-	assert_int_equal(KEPT(natra_detach(n, &t)), 1);
+	GIVES(1, natra_detach(n, &t));
 	assert_int_equal(rig_pins(), 0);
 	/* There is nothing any more, which is no error. */
-	assert_int_equal(KEPT(natra_detach(n, &t)), 0);
+	OK(natra_detach(n, &t));
 }
 
-static void leftovers(void **state)
+TH_TEST(leftovers)
 {
 	struct natra_target t = target();
 	struct natra_leftovers left = NATRA_INIT(left);
 
-	(void)state;
 	attach_and_rename(10, 20);
 	rig_sh("tc qdisc add dev " NODE_SIDE
 	       " root handle 1: tbf rate 10mbit burst 64k latency 25ms");
-	assert_int_equal(KEPT(natra_find_leftovers(n, &t, &left)), 0);
+	OK(natra_find_leftovers(n, &t, &left));
 	assert_string_equal(left.host_ifname, NODE_SIDE);
 	assert_true(left.tbf);
 	t.ifname = NULL;
 	t.netns = NULL;
-	assert_int_equal(KEPT(natra_remove_leftovers(n, &t)), 0);
+	OK(natra_remove_leftovers(n, &t));
 	rig_sh("! tc qdisc show dev " NODE_SIDE " | grep -q tbf");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		POD_CASE(new_direction),
-		POD_CASE(attach_again),
-		POD_CASE(attach_again_without_a_dummy),
-		POD_CASE(another_interface_when_it_is_gone),
-		POD_CASE(another_interface_by_its_own_name),
-		POD_CASE(default_id),
-		POD_CASE(leftovers),
-	};
-
-	rig_enter();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+POD_MAIN()

@@ -42,7 +42,7 @@ static void attach(struct natra *by, enum natra_sli sli)
 	struct natra_policy policy = policy_of(10, 20);
 
 	policy.sli = sli;
-	assert_int_equal(KEPT(natra_attach(by, &target, &policy, NULL)), 0);
+	OK(natra_attach(by, &target, &policy, NULL));
 }
 
 /* Writes the path of the ring's directory, or of an entry in it. */
@@ -55,34 +55,33 @@ static const char *path_of(const char *name)
 	return path;
 }
 
-static void ring_that_stays_is_no_error(void **state)
+TH_TEST(ring_that_stays_is_no_error)
 {
 	struct natra_target target = {.sz = sizeof(target), .id = ID};
 	struct natra *logged = open_with_log();
 	size_t removed = 1;
 
-	(void)state;
 	attach(logged, NATRA_SLI_OFF);
 	assert_string_equal(log_text, "");
 	/* A directory on bpffs cannot be unpinned. */
 	rig_sh("mkdir %s", path_of("dir"));
-	assert_int_equal(KEPT(natra_detach(logged, &target)), 1);
+	GIVES(1, natra_detach(logged, &target));
 	assert_string_equal(natra_error(logged), "");
 	assert_non_null(strstr(log_text, "the ring of events stays: unpin '"));
 	log_text[0] = '\0';
-	assert_int_equal(KEPT(natra_gc(logged, NULL, NULL, 0, &removed)), 0);
+	OK(natra_gc(logged, NULL, NULL, 0, &removed));
 	assert_int_equal(removed, 0);
 	assert_non_null(strstr(log_text, "the ring of events stays: unpin '"));
 
 	log_text[0] = '\0';
 	rig_sh("rmdir %s", path_of("dir"));
-	assert_int_equal(KEPT(natra_detach(logged, &target)), 0);
+	OK(natra_detach(logged, &target));
 	assert_int_equal(rig_pins(), 0);
 	assert_string_equal(log_text, "");
 	natra_close(logged);
 }
 
-static void another_map_in_its_place(void **state)
+TH_TEST(another_map_in_its_place)
 {
 	static const struct {
 		enum bpf_map_type type;
@@ -97,14 +96,12 @@ static void another_map_in_its_place(void **state)
 	struct natra *logged = open_with_log();
 	struct natra_events *events;
 
-	(void)state;
 	attach(logged, NATRA_SLI_OFF);
 	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
 		rig_replace_pin(path_of("ring"), maps[i].type,
 				maps[i].value_size, maps[i].entries,
 				maps[i].flags);
-		assert_int_equal(KEPT(natra_events_open(logged, &events)),
-				 -ESTALE);
+		GIVES(-ESTALE, natra_events_open(logged, &events));
 		says(logged, path_of("ring"), "not this natra's");
 	}
 	/* Measured connections need another program. */
@@ -168,7 +165,7 @@ static void is_next(struct natra_events *events, const char *id)
 }
 
 /* A reader that has named a pod goes on to do so when the pod has gone and others came. */
-static void pod_that_is_gone_keeps_its_name(void **state)
+TH_TEST(pod_that_is_gone_keeps_its_name)
 {
 	struct pod other = pod_make("other");
 	struct natra_target target = {.sz = sizeof(target), .id = ID};
@@ -177,7 +174,6 @@ static void pod_that_is_gone_keeps_its_name(void **state)
 	struct natra_events *events;
 	uint64_t owner;
 
-	(void)state;
 	assert_int_equal(attach_pod(&policy), 0);
 	owner = owner_of(ID);
 	assert_int_equal(natra_events_open(n, &events), 0);
@@ -202,18 +198,17 @@ static void attach_as(const struct natra_policy *policy, const char *label)
 	struct natra_target target = pod_target(&pod, ID);
 
 	target.label = label;
-	assert_int_equal(KEPT(natra_attach(n, &target, policy, NULL)), 0);
+	OK(natra_attach(n, &target, policy, NULL));
 }
 
 /* Who edits a pod's annotations hides nothing by that: events of before are the pod's. */
-static void event_of_before_an_edit_has_the_name(void **state)
+TH_TEST(event_of_before_an_edit_has_the_name)
 {
 	struct natra_policy policy = policy_of(10, 20);
 	struct natra_event event = NATRA_INIT(event);
 	struct natra_events *events;
 	uint64_t owner;
 
-	(void)state;
 	attach_as(&policy, "before");
 	owner = owner_of(ID);
 	assert_int_equal(natra_events_open(n, &events), 0);
@@ -238,15 +233,4 @@ static void event_of_before_an_edit_has_the_name(void **state)
 	natra_events_close(events);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		POD_CASE(ring_that_stays_is_no_error),
-		POD_CASE(another_map_in_its_place),
-		POD_CASE(pod_that_is_gone_keeps_its_name),
-		POD_CASE(event_of_before_an_edit_has_the_name),
-	};
-
-	rig_enter();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+POD_MAIN()

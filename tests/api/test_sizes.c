@@ -212,9 +212,8 @@ static void refuse(const char *name, call_fn fn, void *object, size_t size,
 		assert_int_equal(bytes[i], 0x5a);
 }
 
-static void what_cannot_be_a_size_is_refused(void **state)
+TH_TEST(what_cannot_be_a_size_is_refused)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		const size_t size = calls[i].size;
 		const size_t wrong[] = {0,
@@ -240,7 +239,7 @@ static void what_cannot_be_a_size_is_refused(void **state)
 
 /* A newer program's struct may be longer, as long as it asks for nothing that this
  * version lacks. */
-static void longer_structs_are_read(void **state)
+TH_TEST(longer_structs_are_read)
 {
 	struct {
 		struct natra_policy policy;
@@ -255,46 +254,32 @@ static void longer_structs_are_read(void **state)
 		uint64_t tail;
 	} o = {NATRA_INIT(o.opts), 0};
 
-	(void)state;
 	p.policy.sz = sizeof(p);
 	t.target.sz = sizeof(t);
 	o.opts.sz = sizeof(o);
-	assert_int_equal(KEPT(open_with(&o)), 0);
-	assert_int_equal(KEPT(natra_attach(n, &t.target, &p.policy, NULL)), 0);
+	OK(open_with(&o));
+	OK(natra_attach(n, &t.target, &p.policy, NULL));
 	p.tail = t.tail = o.tail = 1ULL << 63;
 	assert_int_equal(open_with(&o), -EINVAL);
-	assert_int_equal(KEPT(natra_policy_check(n, &p.policy)), -EINVAL);
+	GIVES(-EINVAL, natra_policy_check(n, &p.policy));
 	says(n, "policy.sz", NULL);
-	assert_int_equal(KEPT(natra_detach(n, &t.target)), -EINVAL);
+	GIVES(-EINVAL, natra_detach(n, &t.target));
 	says(n, "target.sz", NULL);
 }
 
 /* The library writes no further than it knows. */
-static void longer_structs_are_written(void **state)
+TH_TEST(longer_structs_are_written)
 {
 	struct {
 		struct natra_info info;
 		uint64_t tail;
 	} i = {NATRA_INIT(i.info), 4711};
 
-	(void)state;
 	i.info.sz = sizeof(i);
-	assert_int_equal(KEPT(natra_query(n, ID, &i.info)), 0);
+	OK(natra_query(n, ID, &i.info));
 	assert_int_equal(i.info.sz, sizeof(i));
 	assert_string_equal(i.info.id, ID);
 	assert_int_equal(i.tail, 4711);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(what_cannot_be_a_size_is_refused),
-		CASE(longer_structs_are_read),
-		CASE(longer_structs_are_written),
-	};
-
-	rig_enter();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RIG_MAIN(begin, end)

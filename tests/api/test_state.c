@@ -53,12 +53,12 @@ static void attach(const struct pod *pod, const char *id)
 	struct natra_target target = pod_target(pod, id);
 	struct natra_policy policy = policy_of(10, 20);
 
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
-	assert_int_equal(KEPT(natra_check(n, id, &policy)), 0);
+	OK(natra_attach(n, &target, &policy, NULL));
+	OK(natra_check(n, id, &policy));
 }
 
 /* Path, name and descriptor lead to the same interface. */
-static void netns_given(void **state)
+TH_TEST(netns_given)
 {
 	struct story *story = *state;
 	struct natra_target target = pod_target(&story->pod, NULL);
@@ -69,43 +69,42 @@ static void netns_given(void **state)
 	assert_int_equal(fstat(story->pod.fd, &st), 0);
 	(void)snprintf(expected, sizeof(expected), "%lu-eth0",
 		       (unsigned long)st.st_ino);
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
-	assert_int_equal(KEPT(natra_find(n, &target, id)), 0);
+	OK(natra_attach(n, &target, &policy, NULL));
+	OK(natra_find(n, &target, id));
 	assert_string_equal(id, expected);
 	assert_int_equal(rig_query(n, id).netns_inode, st.st_ino);
 
 	target.netns = story->pod.name;
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
-	assert_int_equal(KEPT(natra_find(n, &target, again)), 0);
+	OK(natra_attach(n, &target, &policy, NULL));
+	OK(natra_find(n, &target, again));
 	assert_string_equal(again, id);
 
 	target.netns = NULL;
 	target.netns_fd = story->pod.fd;
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
-	assert_int_equal(KEPT(natra_find(n, &target, again)), 0);
+	OK(natra_attach(n, &target, &policy, NULL));
+	OK(natra_find(n, &target, again));
 	assert_string_equal(again, id);
-	assert_int_equal(KEPT(natra_detach(n, &target)), 1);
+	GIVES(1, natra_detach(n, &target));
 	/* The descriptor is still open, because it belongs to the caller. */
 	assert_int_equal(fstat(story->pod.fd, &st), 0);
 }
 
 /* Without a namespace in the target, that of the caller is used. */
-static void netns_own(void **state)
+TH_TEST(netns_own)
 {
 	struct natra_target target = NATRA_INIT(target);
 	struct natra_policy policy = policy_of(10, 20);
 
-	(void)state;
 	target.ifname = "h-life";
 	target.id = "own";
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
-	assert_int_equal(KEPT(natra_check(n, "own", NULL)), 0);
+	OK(natra_attach(n, &target, &policy, NULL));
+	OK(natra_check(n, "own", NULL));
 	assert_string_equal(rig_query(n, "own").ifname, "h-life");
 	rig_detach(n, "own");
 	assert_int_equal(natra_check(n, "own", NULL), -ENOENT);
 }
 
-static void query_tells_what_was_given(void **state)
+TH_TEST(query_tells_what_was_given)
 {
 	struct story *story = *state;
 	struct natra_target target = pod_target(&story->pod, "told");
@@ -119,7 +118,7 @@ static void query_tells_what_was_given(void **state)
 	policy.fast_pass = NATRA_FAST_PASS_STRICT;
 	policy.fast_pass_share_percent = 55;
 	policy.edt_pacing = NATRA_EDT_OFF;
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
+	OK(natra_attach(n, &target, &policy, NULL));
 	info = rig_query(n, "told");
 	assert_memory_equal(&info.policy, &policy, sizeof(policy));
 	assert_string_equal(info.id, "told");
@@ -169,7 +168,7 @@ static struct pod attach_to_new(const char *name, const char *id,
 	return pod;
 }
 
-static void foreach_and_gc(void **state)
+TH_TEST(foreach_and_gc)
 {
 	static const char *const keep[] = {"b", "nosuch"};
 	struct story *story = *state;
@@ -181,24 +180,24 @@ static void foreach_and_gc(void **state)
 	pods[0] = attach_to_new("life-1", "b", "net-1");
 	pods[1] = attach_to_new("life-2", "c", "net-1");
 	pods[2] = attach_to_new("life-3", "a", "net-2");
-	assert_int_equal(KEPT(natra_foreach_attachment(n, note, &walk)), 0);
+	OK(natra_foreach_attachment(n, note, &walk));
 	assert_int_equal(walk.len, 4);
 	for (size_t i = 0; i < 4; i++)
 		assert_string_equal(walk.ids[i],
 				    ((const char *[]){"a", "b", "c", "d"})[i]);
 	walk = (struct walk){.result = 5};
-	assert_int_equal(KEPT(natra_foreach_attachment(n, note, &walk)), 5);
+	GIVES(5, natra_foreach_attachment(n, note, &walk));
 	assert_int_equal(walk.len, 1);
 
-	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, &removed)), 0);
+	OK(natra_gc(n, NULL, NULL, 0, &removed));
 	assert_int_equal(removed, 0);
-	assert_int_equal(KEPT(natra_gc(n, "net-1", keep, 2, &removed)), 0);
+	OK(natra_gc(n, "net-1", keep, 2, &removed));
 	assert_int_equal(removed, 1);
 	assert_int_equal(natra_check(n, "a", NULL), 0);
 	assert_int_equal(natra_check(n, "b", NULL), 0);
 	assert_int_equal(natra_check(n, "c", NULL), -ENOENT);
 	assert_int_equal(natra_check(n, "d", NULL), 0);
-	assert_int_equal(KEPT(natra_gc(n, "net-1", NULL, 0, NULL)), 0);
+	OK(natra_gc(n, "net-1", NULL, 0, NULL));
 	assert_int_equal(natra_check(n, "b", NULL), -ENOENT);
 	assert_int_equal(natra_check(n, "a", NULL), 0);
 
@@ -209,7 +208,7 @@ static void foreach_and_gc(void **state)
 		pod_remove(&pods[i]);
 }
 
-static void strange_ids(void **state)
+TH_TEST(strange_ids)
 {
 	struct story *story = *state;
 	char longest[NATRA_ID_MAX + 1];
@@ -240,13 +239,13 @@ static void gone_is_told(const char *id)
 	struct natra_info info = rig_query(n, id);
 
 	assert_true(info.interface_gone);
-	assert_int_equal(KEPT(natra_configure(n, id, &policy)), -ENODEV);
+	GIVES(-ENODEV, natra_configure(n, id, &policy));
 	says(n, "eth0", NULL);
-	assert_int_equal(KEPT(natra_check(n, id, NULL)), -ENODEV);
+	GIVES(-ENODEV, natra_check(n, id, NULL));
 	says(n, "eth0", NULL);
 }
 
-static void interface_gone(void **state)
+TH_TEST(interface_gone)
 {
 	struct natra_target target = NATRA_INIT(target);
 	struct natra_policy policy = policy_of(10, 0);
@@ -257,7 +256,6 @@ static void interface_gone(void **state)
 	size_t removed = 0;
 	struct pod pod;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
 		/* The interface is deleted with its namespace; then comes a
 		 * detach. */
@@ -267,7 +265,7 @@ static void interface_gone(void **state)
 		assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
 		pod_remove(&pod);
 		gone_is_told("gone");
-		assert_int_equal(KEPT(natra_detach(n, &target)), 1);
+		GIVES(1, natra_detach(n, &target));
 		assert_int_equal(rig_pins(), 0);
 
 		/* Only the interface is deleted; then comes a gc. */
@@ -276,7 +274,7 @@ static void interface_gone(void **state)
 		assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
 		rig_sh("ip -n life-g link del eth0");
 		gone_is_told("gone");
-		assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, &removed)), 0);
+		OK(natra_gc(n, NULL, NULL, 0, &removed));
 		assert_int_equal(removed, 1);
 		assert_int_equal(rig_pins(), 0);
 		pod_remove(&pod);
@@ -284,11 +282,10 @@ static void interface_gone(void **state)
 }
 
 /* The id of an interface that was made anew is attached to the new one. */
-static void interface_made_anew(void **state)
+TH_TEST(interface_made_anew)
 {
 	struct pod pod = pod_make("life-n");
 
-	(void)state;
 	attach(&pod, "anew");
 	pod_remove(&pod);
 	pod = pod_make("life-n");
@@ -298,7 +295,7 @@ static void interface_made_anew(void **state)
 	pod_remove(&pod);
 }
 
-static void bpffs_is_mounted(void **state)
+TH_TEST(bpffs_is_mounted)
 {
 	struct natra_open_opts opts = NATRA_INIT(opts);
 	struct natra_features features = NATRA_INIT(features);
@@ -310,28 +307,28 @@ static void bpffs_is_mounted(void **state)
 	opts.bpffs_path = OTHER_BPFFS;
 	assert_true(mkdir(OTHER_BPFFS, 0700) == 0 || errno == EEXIST);
 	assert_int_equal(natra_open(&other, &opts), 0);
-	assert_int_equal(KEPT(natra_probe(other, &features)), 0);
+	OK(natra_probe(other, &features));
 	assert_false(features.bpffs);
 	/* Calls that only ask, or remove, do not mount bpffs. */
-	assert_int_equal(KEPT(natra_check(other, "mount", NULL)), -ENOENT);
-	assert_int_equal(KEPT(natra_gc(other, NULL, NULL, 0, NULL)), 0);
-	assert_int_equal(KEPT(natra_detach(other, &target)), 0);
-	assert_int_equal(KEPT(natra_probe(other, &features)), 0);
+	GIVES(-ENOENT, natra_check(other, "mount", NULL));
+	OK(natra_gc(other, NULL, NULL, 0, NULL));
+	OK(natra_detach(other, &target));
+	OK(natra_probe(other, &features));
 	assert_false(features.bpffs);
 
-	assert_int_equal(KEPT(natra_attach(other, &target, &policy, NULL)), 0);
-	assert_int_equal(KEPT(natra_check(other, "mount", &policy)), 0);
-	assert_int_equal(KEPT(natra_probe(other, &features)), 0);
+	OK(natra_attach(other, &target, &policy, NULL));
+	OK(natra_check(other, "mount", &policy));
+	OK(natra_probe(other, &features));
 	assert_true(features.bpffs);
 	/* The handle of the other bpffs does not see the attachment. */
 	assert_int_equal(natra_check(n, "mount", NULL), -ENOENT);
-	assert_int_equal(KEPT(natra_detach(other, &target)), 1);
+	GIVES(1, natra_detach(other, &target));
 	natra_close(other);
 	assert_int_equal(umount(OTHER_BPFFS), 0);
 	assert_int_equal(rmdir(OTHER_BPFFS), 0);
 }
 
-static void bpffs_path_is_wrong(void **state)
+TH_TEST(bpffs_path_is_wrong)
 {
 	struct natra_open_opts opts = NATRA_INIT(opts);
 	struct story *story = *state;
@@ -342,8 +339,7 @@ static void bpffs_path_is_wrong(void **state)
 
 	opts.bpffs_path = "/tmp/natra-nonexistent/bpf";
 	assert_int_equal(natra_open(&other, &opts), 0);
-	assert_int_equal(KEPT(natra_attach(other, &target, &policy, NULL)),
-			 -ENOENT);
+	GIVES(-ENOENT, natra_attach(other, &target, &policy, NULL));
 	says(other, "/tmp/natra-nonexistent/bpf", NULL);
 	natra_close(other);
 
@@ -352,28 +348,9 @@ static void bpffs_path_is_wrong(void **state)
 	longer[sizeof(longer) - 1] = '\0';
 	opts.bpffs_path = longer;
 	assert_int_equal(natra_open(&other, &opts), 0);
-	assert_int_equal(KEPT(natra_attach(other, &target, &policy, NULL)),
-			 -ENAMETOOLONG);
+	GIVES(-ENAMETOOLONG, natra_attach(other, &target, &policy, NULL));
 	says(other, "bpffs_path", NULL);
 	natra_close(other);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(netns_given),
-		CASE(netns_own),
-		CASE(query_tells_what_was_given),
-		CASE(foreach_and_gc),
-		CASE(strange_ids),
-		CASE(interface_gone),
-		CASE(interface_made_anew),
-		CASE(bpffs_is_mounted),
-		CASE(bpffs_path_is_wrong),
-	};
-
-	rig_enter();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RIG_MAIN(begin, end)

@@ -26,20 +26,19 @@ static struct natra *open_at(const char *bpffs)
 	return n;
 }
 
-static void a_node_that_works_is_ready(void **state)
+TH_TEST(a_node_that_works_is_ready)
 {
 	struct natra *n = rig_open();
 	char *before = rig_state();
 
-	(void)state;
-	assert_int_equal(KEPT(natra_status(n)), 0);
+	OK(natra_status(n));
 	rig_same_state(before);
 	free(before);
 	natra_close(n);
 	assert_int_equal(natra_status(NULL), -EINVAL);
 }
 
-static void bpffs_is_not_needed_yet_but_its_place_is(void **state)
+TH_TEST(bpffs_is_not_needed_yet_but_its_place_is)
 {
 	char empty[] = "/tmp/natra-api-XXXXXX";
 	const struct {
@@ -52,11 +51,10 @@ static void bpffs_is_not_needed_yet_but_its_place_is(void **state)
 		{"/etc/passwd", -ENOTDIR},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(cases); i++) {
 		struct natra *n = open_at(cases[i].path);
 
-		assert_int_equal(KEPT(natra_status(n)), cases[i].result);
+		GIVES(cases[i].result, natra_status(n));
 		if (cases[i].result < 0)
 			says(n, cases[i].path, NULL);
 		natra_close(n);
@@ -66,16 +64,14 @@ static void bpffs_is_not_needed_yet_but_its_place_is(void **state)
 }
 
 /* A mount would hide what is in a directory that was named by mistake. */
-static void full_directory_is_not_mounted_over(void **state)
+TH_TEST(full_directory_is_not_mounted_over)
 {
 	struct natra *n = open_at("/tmp");
 	struct natra_target target = NATRA_INIT(target);
 	struct natra_policy policy = policy_of(10, 20);
 
-	(void)state;
 	target.ifname = "lo";
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)),
-			 -ENOTEMPTY);
+	GIVES(-ENOTEMPTY, natra_attach(n, &target, &policy, NULL));
 	says(n, "'/tmp'", "hide");
 	assert_int_equal(access(BPFFS, F_OK), 0);
 	natra_close(n);
@@ -120,11 +116,10 @@ static int status_without(unsigned int capability, char *ret_error)
 	return WIFEXITED(status) ? -WEXITSTATUS(status) : 1;
 }
 
-static void a_missing_capability_is_named(void **state)
+TH_TEST(a_missing_capability_is_named)
 {
 	char error[256];
 
-	(void)state;
 	assert_int_equal(status_without(CAP_NET_ADMIN, error), -EPERM);
 	assert_non_null(strstr(error, "CAP_NET_ADMIN"));
 	assert_int_equal(status_without(CAP_SYS_ADMIN, error), -EPERM);
@@ -135,13 +130,12 @@ static void a_missing_capability_is_named(void **state)
 
 /* Each supported kernel has these features. tests/vm and tests/faults cover
  * kernels that lack some. */
-static void the_parts_of_the_kernel_are_told(void **state)
+TH_TEST(the_parts_of_the_kernel_are_told)
 {
 	struct natra_features all = NATRA_INIT(all);
 	struct natra *n = rig_open();
 
-	(void)state;
-	assert_int_equal(KEPT(natra_probe(n, &all)), 0);
+	OK(natra_probe(n, &all));
 	assert_true(all.kernel_ok);
 	assert_true(all.coarse_clock && all.atomics && all.netns_cookie &&
 		    all.set_tstamp);
@@ -150,16 +144,4 @@ static void the_parts_of_the_kernel_are_told(void **state)
 	natra_close(n);
 }
 
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_node_that_works_is_ready),
-		cmocka_unit_test(bpffs_is_not_needed_yet_but_its_place_is),
-		cmocka_unit_test(full_directory_is_not_mounted_over),
-		cmocka_unit_test(a_missing_capability_is_named),
-		cmocka_unit_test(the_parts_of_the_kernel_are_told),
-	};
-
-	rig_enter();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RIG_MAIN(NULL, NULL)

@@ -46,15 +46,13 @@ static int note(void *arg, const char *cidr)
 	return blocks->result;
 }
 
-static void what_was_given_is_told(void **state)
+TH_TEST(what_was_given_is_told)
 {
 	struct natra_policy policy = shaped(given, 3);
 	struct blocks blocks = {.len = 0};
 	struct natra_info info;
 
-	(void)state;
-	assert_int_equal(KEPT(natra_foreach_subnet(n, ID, note, &blocks)),
-			 -ENOENT);
+	GIVES(-ENOENT, natra_foreach_subnet(n, ID, note, &blocks));
 	says(n, ID, NULL);
 	assert_int_equal(attach_pod(&policy), 0);
 	info = rig_query(n, ID);
@@ -62,12 +60,12 @@ static void what_was_given_is_told(void **state)
 	assert_int_equal(info.policy.unshaped_subnets_len, 0);
 	assert_null(info.policy.shaped_subnets);
 	assert_null(info.effective.shaped_subnets);
-	assert_int_equal(KEPT(natra_foreach_subnet(n, ID, note, &blocks)), 0);
+	OK(natra_foreach_subnet(n, ID, note, &blocks));
 	assert_int_equal(blocks.len, 2);
 	assert_string_equal(blocks.text[0], "10.0.0.0/8");
 	assert_string_equal(blocks.text[1], "2001:db8::/32");
 	blocks = (struct blocks){.result = 9};
-	assert_int_equal(KEPT(natra_foreach_subnet(n, ID, note, &blocks)), 9);
+	GIVES(9, natra_foreach_subnet(n, ID, note, &blocks));
 	assert_int_equal(blocks.len, 1);
 	assert_int_equal(natra_foreach_subnet(n, ID, NULL, NULL), -EINVAL);
 	says(n, "fn", NULL);
@@ -75,7 +73,7 @@ static void what_was_given_is_told(void **state)
 
 /* Other blocks are changed in place. The attachment is replaced if the kind of list differs,
  * or whether there is a list. */
-static void other_subnets_change_it(void **state)
+TH_TEST(other_subnets_change_it)
 {
 	const struct {
 		struct natra_policy policy;
@@ -87,7 +85,6 @@ static void other_subnets_change_it(void **state)
 	};
 	uint32_t before = 0;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		struct natra_info info;
 
@@ -105,12 +102,12 @@ static uint64_t exempt(void)
 {
 	struct natra_stats stats = NATRA_INIT(stats);
 
-	assert_int_equal(KEPT(natra_stats(n, ID, &stats)), 0);
+	OK(natra_stats(n, ID, &stats));
 	return stats.ingress.unlimited.packets;
 }
 
 /* The programs and counters stay, and the next packet is judged by the new list. */
-static void configure_changes_them(void **state)
+TH_TEST(configure_changes_them)
 {
 	static const char *const peer[] = {"10.78.0.0/16"};
 	static const char *const nobody[] = {"192.0.2.0/24"};
@@ -118,13 +115,12 @@ static void configure_changes_them(void **state)
 	struct blocks blocks = {.len = 0};
 	struct natra_info before, after;
 
-	(void)state;
 	assert_int_equal(attach_pod(&policy), 0);
 	before = rig_query(n, ID);
 	pod_send(&pod, 10);
 	assert_int_equal(exempt(), 0);
 	policy = unshaped(peer, 1);
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	OK(natra_configure(n, ID, &policy));
 	pod_send(&pod, 10);
 	assert_int_equal(exempt(), 10);
 	after = rig_query(n, ID);
@@ -132,15 +128,15 @@ static void configure_changes_them(void **state)
 	assert_int_equal(natra_foreach_subnet(n, ID, note, &blocks), 0);
 	assert_int_equal(blocks.len, 1);
 	assert_string_equal(blocks.text[0], "10.78.0.0/16");
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	OK(natra_check(n, ID, &policy));
 	/* Another kind of list takes an attach. */
 	policy = shaped(nobody, 1);
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	OK(natra_configure(n, ID, &policy));
 	/* Those by which IPv6 finds neighbours are exempt as well. */
 	assert_in_range(exempt(), 0, 9);
 	pod_send(&pod, 10);
 	assert_in_range(exempt(), 10, 19);
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	OK(natra_check(n, ID, &policy));
 }
 
 static int count_class(void *arg, const struct natra_class *class)
@@ -151,7 +147,7 @@ static int count_class(void *arg, const struct natra_class *class)
 }
 
 /* Each list stays if a change names only the other one, and is told as what it is. */
-static void they_stand_beside_classes(void **state)
+TH_TEST(they_stand_beside_classes)
 {
 	static const char *const peer[] = {"10.78.0.0/16"};
 	static const char *const lan[] = {"10.0.0.0/8"};
@@ -168,7 +164,6 @@ static void they_stand_beside_classes(void **state)
 	struct natra_info info;
 	int classes = 0;
 
-	(void)state;
 	policy.classes = &class;
 	policy.classes_len = 1;
 	assert_int_equal(attach_pod(&policy), 0);
@@ -185,10 +180,10 @@ static void they_stand_beside_classes(void **state)
 	assert_int_equal(blocks.len, 1);
 
 	policy = unshaped(other, 2);
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), -EINVAL);
+	GIVES(-EINVAL, natra_configure(n, ID, &policy));
 	says(n, "'10.0.0.0/8'", "'lan'");
 	policy = unshaped(given + 1, 1);
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	OK(natra_configure(n, ID, &policy));
 	pod_send(&pod, 10);
 	assert_int_equal(exempt(), 10);
 	assert_int_equal(natra_class_stats(n, ID, "lan", &stats), 0);
@@ -197,39 +192,38 @@ static void they_stand_beside_classes(void **state)
 	policy.classes = &class;
 	policy.classes_len = 1;
 	class.ingress_rate_bits_per_sec = 2 * MBIT;
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	OK(natra_configure(n, ID, &policy));
 	policy.unshaped_subnets = given + 1;
 	policy.unshaped_subnets_len = 1;
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	OK(natra_check(n, ID, &policy));
 	policy.unshaped_subnets = peer;
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), -EBADE);
+	GIVES(-EBADE, natra_check(n, ID, &policy));
 }
 
-static void configure_keeps_them(void **state)
+TH_TEST(configure_keeps_them)
 {
 	struct natra_policy policy = unshaped(given, 3);
 	struct blocks blocks = {.len = 0};
 	struct natra_info info;
 
-	(void)state;
 	policy.egress_rate_bits_per_sec = 0;
 	assert_int_equal(attach_pod(&policy), 0);
 
 	/* These changes name no subnets, then the same ones, then those of a
 	 * query. */
 	policy = policy_of(30, 0);
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	OK(natra_configure(n, ID, &policy));
 	policy = unshaped(same, 2);
 	policy.egress_rate_bits_per_sec = 0;
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	OK(natra_configure(n, ID, &policy));
 	info = rig_query(n, ID);
 	info.policy.ingress_rate_bits_per_sec = 40 * MBIT;
-	assert_int_equal(KEPT(natra_configure(n, ID, &info.policy)), 0);
-	assert_int_equal(KEPT(natra_check(n, ID, &info.policy)), 0);
+	OK(natra_configure(n, ID, &info.policy));
+	OK(natra_check(n, ID, &info.policy));
 
 	/* A direction that is limited now gets the subnets, too. */
 	policy = policy_of(40, 50);
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), 0);
+	OK(natra_configure(n, ID, &policy));
 	info = rig_query(n, ID);
 	assert_true(info.egress_prog_id != 0);
 	assert_int_equal(info.policy.unshaped_subnets_len, 2);
@@ -239,72 +233,55 @@ static void configure_keeps_them(void **state)
 
 	/* What another process had read before they changed. */
 	info.policy.unshaped_subnets_len = 3;
-	assert_int_equal(KEPT(natra_configure(n, ID, &info.policy)), -EINVAL);
+	GIVES(-EINVAL, natra_configure(n, ID, &info.policy));
 	says(n, "unshaped_subnets", "3");
 	info.policy.unshaped_subnets_len = 0;
 	info.policy.shaped_subnets_len = 2;
-	assert_int_equal(KEPT(natra_configure(n, ID, &info.policy)), -EINVAL);
+	GIVES(-EINVAL, natra_configure(n, ID, &info.policy));
 	says(n, "shaped_subnets", "2");
 	policy = unshaped(same, 2);
 	policy.ingress_rate_bits_per_sec = 40 * MBIT;
 	policy.egress_rate_bits_per_sec = 50 * MBIT;
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	OK(natra_check(n, ID, &policy));
 }
 
-static void check_compares_them(void **state)
+TH_TEST(check_compares_them)
 {
 	struct natra_policy policy = shaped(given, 3);
 
-	(void)state;
 	assert_int_equal(attach_pod(&policy), 0);
-	assert_int_equal(KEPT(natra_check(n, ID, NULL)), 0);
+	OK(natra_check(n, ID, NULL));
 	policy = shaped(same, 2);
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	OK(natra_check(n, ID, &policy));
 	policy = shaped(other, 2);
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), -EBADE);
+	GIVES(-EBADE, natra_check(n, ID, &policy));
 	says(n, ID, "subnets: ");
 	policy = unshaped(same, 2);
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), -EBADE);
+	GIVES(-EBADE, natra_check(n, ID, &policy));
 	says(n, ID, "subnets: ");
 	policy = policy_of(10, 20);
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), -EBADE);
+	GIVES(-EBADE, natra_check(n, ID, &policy));
 	says(n, ID, "subnets: ");
 }
 
-static void check_misses_the_pin(void **state)
+TH_TEST(check_misses_the_pin)
 {
 	struct natra_policy policy = shaped(given, 3);
 	struct blocks blocks = {.len = 0};
 	struct natra_info info;
 	char path[192];
 
-	(void)state;
 	assert_int_equal(attach_pod(&policy), 0);
 	info = rig_query(n, ID);
 	(void)snprintf(path, sizeof(path), "%s/subnets", info.pin_path);
 	assert_int_equal(unlink(path), 0);
-	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EBADE);
+	GIVES(-EBADE, natra_check(n, ID, NULL));
 	says(n, "subnets", NULL);
-	assert_int_equal(KEPT(natra_foreach_subnet(n, ID, note, &blocks)),
-			 -ENOENT);
+	GIVES(-ENOENT, natra_foreach_subnet(n, ID, note, &blocks));
 	says(n, "subnets", ID);
 	/* Attaching again repairs it. */
 	assert_int_equal(attach_pod(&policy), 0);
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	OK(natra_check(n, ID, &policy));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		POD_CASE(what_was_given_is_told),
-		POD_CASE(other_subnets_change_it),
-		POD_CASE(configure_changes_them),
-		POD_CASE(they_stand_beside_classes),
-		POD_CASE(configure_keeps_them),
-		POD_CASE(check_compares_them),
-		POD_CASE(check_misses_the_pin),
-	};
-
-	rig_enter();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+POD_MAIN()

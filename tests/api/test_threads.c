@@ -143,13 +143,12 @@ static struct job job_of(unsigned int pod, const char *id)
 	return job;
 }
 
-static void many_pods(void **state)
+TH_TEST(many_pods)
 {
 	struct job jobs[PODS];
 	char *before = rig_state();
 	char id[32];
 
-	(void)state;
 	for (unsigned int i = 0; i < PODS; i++) {
 		(void)snprintf(id, sizeof(id), "many-%u", i);
 		jobs[i] = job_of(i, id);
@@ -163,13 +162,12 @@ static void many_pods(void **state)
 
 /* Another process mounts bpffs meanwhile: a second mount would hide its
  * pins. */
-static void one_bpffs(void **state)
+TH_TEST(one_bpffs)
 {
 	struct job job = job_of(0, "mount");
 	pthread_barrier_t start;
 	int fd;
 
-	(void)state;
 	rig_sh("umount " BPFFS);
 	fd = open(BPFFS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_int_equal(flock(fd, LOCK_EX), 0);
@@ -189,7 +187,7 @@ static void one_bpffs(void **state)
 }
 
 /* All threads succeed at the same time, and there is one attachment. */
-static void same_id(void **state)
+TH_TEST(same_id)
 {
 	struct natra_policy policy = policy_of(10, 20);
 	struct natra *n = rig_open();
@@ -197,7 +195,6 @@ static void same_id(void **state)
 	char *before = rig_state();
 	unsigned int pins;
 
-	(void)state;
 	jobs[0] = job_of(0, "same");
 	run(jobs, 1, attach_only);
 	all_well(jobs, 1);
@@ -222,12 +219,11 @@ static void same_id(void **state)
 }
 
 /* Threads attach and detach one id at once: any may win, none may fail. */
-static void attach_against_detach(void **state)
+TH_TEST(attach_against_detach)
 {
 	struct job jobs[RIVALS];
 	char *before = rig_state();
 
-	(void)state;
 	for (int i = 0; i < RIVALS; i++)
 		jobs[i] = job_of(0, "same");
 	run(jobs, RIVALS, whole_life);
@@ -243,14 +239,13 @@ static void attach_against_detach(void **state)
 }
 
 /* Only one thread gets the interface, and the others' error names the owner. */
-static void different_ids(void **state)
+TH_TEST(different_ids)
 {
 	struct job jobs[RIVALS];
 	char *before = rig_state();
 	int won = 0;
 	char id[32];
 
-	(void)state;
 	for (int i = 0; i < RIVALS; i++) {
 		(void)snprintf(id, sizeof(id), "rival-%d", i);
 		jobs[i] = job_of(0, id);
@@ -270,24 +265,20 @@ static void different_ids(void **state)
 	assert_int_equal(won, 1);
 }
 
-static int setup(void **state)
+static void setup(void)
 {
 	char name[16];
 
-	(void)state;
 	for (int i = 0; i < PODS; i++) {
 		(void)snprintf(name, sizeof(name), "p%d", i);
 		pods[i] = pod_make(name);
 	}
-	return 0;
 }
 
-static int teardown(void **state)
+static void teardown(void)
 {
-	(void)state;
 	for (int i = 0; i < PODS; i++)
 		pod_remove(&pods[i]);
-	return 0;
 }
 
 static void note_signal(int signal)
@@ -296,7 +287,7 @@ static void note_signal(int signal)
 }
 
 /* A call returns what it does without signals, and a child may use its parent's handle. */
-static void signals_and_fork_end_no_call(void **state)
+TH_TEST(signals_and_fork_end_no_call)
 {
 	const struct sigaction action = {.sa_handler = note_signal};
 	struct itimerval often = {{0, 700}, {0, 700}}, never = {0};
@@ -309,7 +300,6 @@ static void signals_and_fork_end_no_call(void **state)
 	int status = -1;
 	pid_t pid;
 
-	(void)state;
 	assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
 	assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
 	for (int i = 0; i < 3; i++) {
@@ -334,15 +324,11 @@ static void signals_and_fork_end_no_call(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(many_pods),
-		cmocka_unit_test(one_bpffs),
-		cmocka_unit_test(same_id),
-		cmocka_unit_test(attach_against_detach),
-		cmocka_unit_test(different_ids),
-		cmocka_unit_test(signals_and_fork_end_no_call),
-	};
+	int failed;
 
 	rig_enter();
-	return cmocka_run_group_tests(tests, setup, teardown);
+	setup();
+	failed = th_run_each(NULL, NULL);
+	teardown();
+	return failed;
 }

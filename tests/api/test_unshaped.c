@@ -62,20 +62,19 @@ static void assert_told(const struct natra_info *info)
 	assert_false(info->edt_active);
 }
 
-static void record_is_told(void **state)
+TH_TEST(record_is_told)
 {
 	struct natra_info info = NATRA_INIT(info);
 	struct natra_target target = pod_target(&pod, NULL);
 	char id[NATRA_ID_MAX + 1];
 
-	(void)state;
 	assert_int_equal(record(ID), 0);
 	info = rig_query(n, ID);
 	assert_told(&info);
 	info = (struct natra_info)NATRA_INIT(info);
-	assert_int_equal(KEPT(natra_foreach_attachment(n, tell, &info)), 0);
+	OK(natra_foreach_attachment(n, tell, &info));
 	assert_told(&info);
-	assert_int_equal(KEPT(natra_find(n, &target, id)), 0);
+	OK(natra_find(n, &target, id));
 	assert_string_equal(id, ID);
 	rig_detach(n, ID);
 }
@@ -88,7 +87,7 @@ static int no_entry(void *arg, const struct natra_neighbour *entry)
 	return 0;
 }
 
-static void nothing_is_limited(void **state)
+TH_TEST(nothing_is_limited)
 {
 	static const struct natra_direction_stats zero;
 	struct natra_policy policy = policy_of(10, 20);
@@ -96,85 +95,75 @@ static void nothing_is_limited(void **state)
 	struct natra_flow flow;
 	size_t len = 1;
 
-	(void)state;
 	assert_int_equal(record(ID), 0);
 	pod_send(&pod, 5);
 	memset(&stats.ingress, 0x5a, sizeof(stats.ingress));
-	assert_int_equal(KEPT(natra_stats(n, ID, &stats)), 0);
+	OK(natra_stats(n, ID, &stats));
 	assert_memory_equal(&stats.ingress, &zero, sizeof(zero));
 	assert_memory_equal(&stats.egress, &zero, sizeof(zero));
-	assert_int_equal(
-		KEPT(natra_top(n, ID, NATRA_DIRECTION_EGRESS, &flow, &len)), 0);
+	OK(natra_top(n, ID, NATRA_DIRECTION_EGRESS, &flow, &len));
 	assert_int_equal(len, 0);
-	assert_int_equal(KEPT(natra_foreach_neighbour(n, ID, no_entry, NULL)),
-			 0);
-	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -EBADE);
+	OK(natra_foreach_neighbour(n, ID, no_entry, NULL));
+	GIVES(-EBADE, natra_check(n, ID, NULL));
 	says(n, ID, REASON);
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), -EBADE);
+	GIVES(-EBADE, natra_check(n, ID, &policy));
 	says(n, ID, REASON);
-	assert_int_equal(KEPT(natra_configure(n, ID, &policy)), -EOPNOTSUPP);
+	GIVES(-EOPNOTSUPP, natra_configure(n, ID, &policy));
 	says(n, ID, REASON);
 	rig_detach(n, ID);
 }
 
 /* The record changes nothing of the interface, and can be written again. */
-static void record_again(void **state)
+TH_TEST(record_again)
 {
 	struct natra_target target = pod_target(&pod, ID);
 	struct natra_policy policy = policy_of(30, 0);
 	unsigned int pins;
 
-	(void)state;
 	assert_int_equal(record(ID), 0);
 	pins = rig_pins();
-	assert_int_equal(KEPT(natra_record_unshaped(n, &target, &policy,
-						    "another reason")),
-			 0);
+	OK(natra_record_unshaped(n, &target, &policy, "another reason"));
 	assert_int_equal(rig_pins(), pins);
 	assert_string_equal(rig_query(n, ID).reason, "another reason");
 	assert_int_equal(rig_query(n, ID).policy.egress_rate_bits_per_sec, 0);
 	rig_detach(n, ID);
 }
 
-static void attach_replaces_it(void **state)
+TH_TEST(attach_replaces_it)
 {
 	struct natra_target target = pod_target(&pod, ID);
 	struct natra_policy policy = policy_of(10, 20);
 	struct natra_info info;
 
-	(void)state;
 	assert_int_equal(record(ID), 0);
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
+	OK(natra_attach(n, &target, &policy, NULL));
 	info = rig_query(n, ID);
 	assert_false(info.unshaped);
 	assert_true(info.ingress_prog_id != 0);
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	OK(natra_check(n, ID, &policy));
 
 	/* The other way round, a live attachment does not become unshaped. */
 	assert_int_equal(record(ID), 0);
 	assert_false(rig_query(n, ID).unshaped);
 	assert_int_equal(rig_query(n, ID).ingress_prog_id,
 			 info.ingress_prog_id);
-	assert_int_equal(KEPT(natra_check(n, ID, &policy)), 0);
+	OK(natra_check(n, ID, &policy));
 	rig_detach(n, ID);
 }
 
 /* This is the use of the call: an attach fails, and the record remains. */
-static void failed_attach_then_record(void **state)
+TH_TEST(failed_attach_then_record)
 {
 	struct natra_target target = pod_target(&pod, ID);
 	struct natra_policy policy = policy_of(10, 20);
 	char error[512];
 
-	(void)state;
 	policy.ingress_mode = NATRA_INGRESS_MODE_PACE;
 	policy.attach_mode = NATRA_MODE_TCX_PODSIDE;
 	rig_sh("tc qdisc add dev " NODE_SIDE " root handle 7: pfifo");
 	assert_true(KEPT(natra_attach(n, &target, &policy, NULL)) < 0);
 	(void)snprintf(error, sizeof(error), "%s", natra_error(n));
-	assert_int_equal(KEPT(natra_record_unshaped(n, &target, &policy,
-						    natra_error(n))),
-			 0);
+	OK(natra_record_unshaped(n, &target, &policy, natra_error(n)));
 	assert_int_equal(strncmp(rig_query(n, ID).reason, error, 200), 0);
 	assert_true(KEPT(natra_attach(n, &target, &policy, NULL)) < 0);
 	assert_true(rig_query(n, ID).unshaped);
@@ -182,90 +171,82 @@ static void failed_attach_then_record(void **state)
 	rig_sh("tc qdisc del dev " NODE_SIDE " root");
 }
 
-static void interface_gone_is_garbage(void **state)
+TH_TEST(interface_gone_is_garbage)
 {
 	size_t removed = 0;
 
-	(void)state;
 	assert_int_equal(record(ID), 0);
-	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, &removed)), 0);
+	OK(natra_gc(n, NULL, NULL, 0, &removed));
 	assert_int_equal(removed, 0);
 	rig_sh("ip -n " POD " link del eth0");
 	assert_true(rig_query(n, ID).interface_gone);
-	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -ENODEV);
-	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, &removed)), 0);
+	GIVES(-ENODEV, natra_check(n, ID, NULL));
+	OK(natra_gc(n, NULL, NULL, 0, &removed));
 	assert_int_equal(removed, 1);
-	assert_int_equal(KEPT(natra_check(n, ID, NULL)), -ENOENT);
+	GIVES(-ENOENT, natra_check(n, ID, NULL));
 	free(before);
 	before = rig_state();
 }
 
-static void gc_of_its_network(void **state)
+TH_TEST(gc_of_its_network)
 {
 	static const char *const keep[] = {ID};
 	size_t removed = 0;
 
-	(void)state;
 	assert_int_equal(record(ID), 0);
-	assert_int_equal(KEPT(natra_gc(n, "net-1", keep, 1, &removed)), 0);
+	OK(natra_gc(n, "net-1", keep, 1, &removed));
 	assert_int_equal(removed, 0);
-	assert_int_equal(KEPT(natra_gc(n, "net-1", NULL, 0, &removed)), 0);
+	OK(natra_gc(n, "net-1", NULL, 0, &removed));
 	assert_int_equal(removed, 1);
 }
 
 /* The interface is limited under another id, so it is not unshaped. */
-static void limited_by_another_id(void **state)
+TH_TEST(limited_by_another_id)
 {
 	struct natra_target target = pod_target(&pod, "other");
 	struct natra_policy policy = policy_of(10, 20);
 	char id[NATRA_ID_MAX + 1];
 
-	(void)state;
 	/* Directories may be walked in the order of their age or against it, so
 	 * one record is older and one is newer. */
 	assert_int_equal(record("other"), 0);
 	assert_int_equal(record("a-record"), 0);
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
+	OK(natra_attach(n, &target, &policy, NULL));
 	assert_int_equal(record(ID), -EBUSY);
 	says(n, "other", "eth0");
 	/* The owner is the id that limits the interface, whichever record comes
 	 * first. */
 	target.id = NULL;
-	assert_int_equal(KEPT(natra_find(n, &target, id)), 0);
+	OK(natra_find(n, &target, id));
 	assert_string_equal(id, "other");
 	rig_detach(n, "other");
-	assert_int_equal(KEPT(natra_find(n, &target, id)), 0);
+	OK(natra_find(n, &target, id));
 	assert_string_equal(id, "a-record");
 	rig_detach(n, "a-record");
 }
 
 /* What it should have may not be known. */
-static void a_record_needs_no_rate(void **state)
+TH_TEST(a_record_needs_no_rate)
 {
 	struct natra_target target = pod_target(&pod, ID);
 	struct natra_policy policy = NATRA_INIT(policy);
 
-	(void)state;
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)),
-			 -EINVAL);
+	GIVES(-EINVAL, natra_attach(n, &target, &policy, NULL));
 	says(n, "group", "at least one");
-	assert_int_equal(
-		KEPT(natra_record_unshaped(n, &target, &policy, "not known")),
-		0);
+	OK(natra_record_unshaped(n, &target, &policy, "not known"));
 	assert_true(rig_query(n, ID).unshaped);
 	assert_int_equal(rig_query(n, ID).policy.egress_rate_bits_per_sec, 0);
 	rig_detach(n, ID);
 }
 
 /* The id has limits on another pod's interface, which is not to lose them without a word. */
-static void limits_of_another_interface_stay(void **state)
+TH_TEST(limits_of_another_interface_stay)
 {
 	struct pod second = pod_make("bare-2");
 	struct natra_target target = pod_target(&second, ID);
 	struct natra_policy policy = policy_of(10, 20);
 
-	(void)state;
-	assert_int_equal(KEPT(natra_attach(n, &target, &policy, NULL)), 0);
+	OK(natra_attach(n, &target, &policy, NULL));
 	assert_int_equal(record(ID), -EBADE);
 	says(n, "another netns", ID);
 	assert_false(rig_query(n, ID).unshaped);
@@ -275,43 +256,32 @@ static void limits_of_another_interface_stay(void **state)
 	rig_detach(n, ID);
 }
 
-static void bad_calls_record_nothing(void **state)
+TH_TEST(bad_calls_record_nothing)
 {
 	struct natra_target target = pod_target(&pod, ID);
 	struct natra_policy policy = policy_of(10, 20);
 	char longest[600];
 
-	(void)state;
 	assert_int_equal(natra_record_unshaped(NULL, &target, &policy, REASON),
 			 -EINVAL);
-	assert_int_equal(KEPT(natra_record_unshaped(n, NULL, &policy, REASON)),
-			 -EINVAL);
+	GIVES(-EINVAL, natra_record_unshaped(n, NULL, &policy, REASON));
 	says(n, "target", NULL);
-	assert_int_equal(KEPT(natra_record_unshaped(n, &target, NULL, REASON)),
-			 -EINVAL);
+	GIVES(-EINVAL, natra_record_unshaped(n, &target, NULL, REASON));
 	says(n, "policy", NULL);
-	assert_int_equal(KEPT(natra_record_unshaped(n, &target, &policy, NULL)),
-			 -EINVAL);
+	GIVES(-EINVAL, natra_record_unshaped(n, &target, &policy, NULL));
 	says(n, "reason", NULL);
-	assert_int_equal(KEPT(natra_record_unshaped(n, &target, &policy, "")),
-			 -EINVAL);
+	GIVES(-EINVAL, natra_record_unshaped(n, &target, &policy, ""));
 	says(n, "reason", NULL);
 	policy.ingress_rate_bits_per_sec = UINT64_MAX;
-	assert_int_equal(
-		KEPT(natra_record_unshaped(n, &target, &policy, REASON)),
-		-EINVAL);
+	GIVES(-EINVAL, natra_record_unshaped(n, &target, &policy, REASON));
 	says(n, "ingress_rate_bits_per_sec", NULL);
 	policy = policy_of(10, 20);
 	target.ifname = "eth9";
-	assert_int_equal(
-		KEPT(natra_record_unshaped(n, &target, &policy, REASON)),
-		-ENODEV);
+	GIVES(-ENODEV, natra_record_unshaped(n, &target, &policy, REASON));
 	says(n, "eth9", NULL);
 	target = pod_target(&pod, ID);
 	target.netns = "nosuch";
-	assert_int_equal(
-		KEPT(natra_record_unshaped(n, &target, &policy, REASON)),
-		-ENOENT);
+	GIVES(-ENOENT, natra_record_unshaped(n, &target, &policy, REASON));
 	assert_int_equal(rig_pins(), 0);
 
 	/* A reason of any length and content is stored as one line. */
@@ -319,31 +289,10 @@ static void bad_calls_record_nothing(void **state)
 	memset(longest, 'x', sizeof(longest));
 	longest[3] = '\n';
 	longest[sizeof(longest) - 1] = '\0';
-	assert_int_equal(
-		KEPT(natra_record_unshaped(n, &target, &policy, longest)), 0);
+	OK(natra_record_unshaped(n, &target, &policy, longest));
 	assert_int_equal(strlen(rig_query(n, ID).reason), 255);
 	assert_null(strchr(rig_query(n, ID).reason, '\n'));
 	rig_detach(n, ID);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(record_is_told),
-		CASE(nothing_is_limited),
-		CASE(record_again),
-		CASE(attach_replaces_it),
-		CASE(failed_attach_then_record),
-		CASE(interface_gone_is_garbage),
-		CASE(gc_of_its_network),
-		CASE(limited_by_another_id),
-		CASE(a_record_needs_no_rate),
-		CASE(limits_of_another_interface_stay),
-		CASE(bad_calls_record_nothing),
-	};
-
-	rig_enter();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RIG_MAIN(begin, end)

@@ -159,7 +159,7 @@ static uint64_t seen(int i)
 {
 	struct natra_stats stats = NATRA_INIT(stats);
 
-	assert_int_equal(KEPT(natra_stats(n, ids[i], &stats)), 0);
+	OK(natra_stats(n, ids[i], &stats));
 	return stats.ingress.mice.packets + stats.ingress.admitted.packets +
 	       stats.ingress.other.packets;
 }
@@ -187,16 +187,15 @@ static void changed_in_place(int i, const struct natra_info *before,
 	packets = seen(i);
 	pod_send(&pods[i], 10);
 	wait_for_packets(i, packets + 10);
-	assert_int_equal(KEPT(natra_check(n, ids[i], NULL)), 0);
+	OK(natra_check(n, ids[i], NULL));
 }
 
-static void program_is_changed_in_place(void **state)
+TH_TEST(program_is_changed_in_place)
 {
 	struct natra_info before[PODS];
 	uint64_t packets[PODS];
 	uint32_t programs[PODS];
 
-	(void)state;
 	pretend_another_build();
 	for (int i = 0; i < PODS; i++) {
 		before[i] = rig_query(n, ids[i]);
@@ -209,7 +208,7 @@ static void program_is_changed_in_place(void **state)
 	}
 	assert_int_equal(programs[1], programs[0]);
 
-	assert_int_equal(KEPT(natra_upgrade(n, ids[1])), 0);
+	OK(natra_upgrade(n, ids[1]));
 	/* The attachment in the same bank follows, the one in the other bank
 	 * does not. */
 	assert_int_not_equal(engine_program(1), programs[1]);
@@ -219,27 +218,26 @@ static void program_is_changed_in_place(void **state)
 	assert_false(rig_query(n, ids[2]).program_is_current);
 
 	/* A second attach changes the program as natra_upgrade does. */
-	assert_int_equal(KEPT(attach(2)), 0);
+	OK(attach(2));
 	assert_int_not_equal(engine_program(2), programs[2]);
 	changed_in_place(2, &before[2], packets[2]);
 
 	/* If all programs are current, natra_upgrade changes nothing. */
 	programs[2] = engine_program(2);
-	assert_int_equal(KEPT(natra_upgrade(n, ids[2])), 0);
-	assert_int_equal(KEPT(natra_upgrade(n, ids[1])), 0);
+	OK(natra_upgrade(n, ids[2]));
+	OK(natra_upgrade(n, ids[1]));
 	assert_int_equal(engine_program(2), programs[2]);
 	changed_in_place(2, &before[2], packets[2]);
 }
 
 /* An attachment that takes a slot in a bank first changes the bank's
  * program. */
-static void newcomer_changes_it(void **state)
+TH_TEST(newcomer_changes_it)
 {
-	(void)state;
 	rig_detach(n, ids[0]);
 	pretend_another_build();
 	assert_false(rig_query(n, ids[1]).program_is_current);
-	assert_int_equal(KEPT(attach(0)), 0);
+	OK(attach(0));
 	/* The last bank is the first one to be tried. */
 	assert_int_equal(engine_program(2), engine_program(0));
 	assert_true(rig_query(n, ids[2]).program_is_current);
@@ -249,31 +247,30 @@ static void newcomer_changes_it(void **state)
 
 /* A setting that is fixed when the program is loaded differs, so natra attaches
  * again, with the policy of the record. */
-static void other_layout_is_replaced(void **state)
+TH_TEST(other_layout_is_replaced)
 {
 	struct natra_info before = rig_query(n, ids[0]), after;
 	struct natra_policy policy = policy_of(10, 20);
 	int fd = open_record(0);
 	struct record record = read_record(fd);
 
-	(void)state;
 	/* The record now looks as if another build had used a slot of another
 	 * engine for this leg. */
 	record.l2_legs = 0;
 	write_record(fd, &record);
 	(void)close(fd);
 	assert_false(rig_query(n, ids[0]).upgrade_is_in_place);
-	assert_int_equal(KEPT(natra_upgrade(n, ids[0])), 0);
+	OK(natra_upgrade(n, ids[0]));
 	after = rig_query(n, ids[0]);
 	assert_true(after.program_is_current && after.upgrade_is_in_place);
 	assert_int_not_equal(after.ingress_prog_id, before.ingress_prog_id);
 	assert_memory_equal(&after.policy, &before.policy,
 			    sizeof(after.policy));
-	assert_int_equal(KEPT(natra_check(n, ids[0], &policy)), 0);
+	OK(natra_check(n, ids[0], &policy));
 }
 
 /* Another build may compute other limits from the same policy. */
-static void limits_of_another_formula(void **state)
+TH_TEST(limits_of_another_formula)
 {
 	struct natra_policy policy = policy_of(10, 20);
 	struct natra_config config;
@@ -283,7 +280,6 @@ static void limits_of_another_formula(void **state)
 	uint64_t burst_ns = record.limits[LEG_INGRESS].rate.burst_ns;
 	char path[192];
 
-	(void)state;
 	bank_pin(0, "configs", path, sizeof(path));
 	configs = bpf_obj_get(path);
 	assert_true(configs >= 0);
@@ -293,16 +289,16 @@ static void limits_of_another_formula(void **state)
 		bpf_map_update_elem(configs, &index, &config, BPF_EXIST), 0);
 	/* The map differs from what was last set, so somebody else wrote to
 	 * it. */
-	assert_int_equal(KEPT(natra_check(n, ids[0], &policy)), -EBADE);
+	GIVES(-EBADE, natra_check(n, ids[0], &policy));
 	says(n, "ingress", NULL);
 	record.limits[LEG_INGRESS].rate.burst_ns /= 2;
 	write_record(fd, &record);
-	assert_int_equal(KEPT(natra_check(n, ids[0], &policy)), 0);
+	OK(natra_check(n, ids[0], &policy));
 
 	/* With its program, this build also sets the limits that it
 	 * computes. */
-	assert_int_equal(KEPT(natra_upgrade(n, ids[0])), 0);
-	assert_int_equal(KEPT(natra_check(n, ids[0], &policy)), 0);
+	OK(natra_upgrade(n, ids[0]));
+	OK(natra_check(n, ids[0], &policy));
 	assert_int_equal(bpf_map_lookup_elem(configs, &index, &config), 0);
 	assert_int_equal(config.limits[config.active & 1].rate.burst_ns,
 			 burst_ns);
@@ -327,12 +323,11 @@ static int count_infos(void *arg, const struct natra_info *info)
 }
 
 /* A process asks the verifier once for each feature, and not for each attachment. */
-static void verifier_is_asked_once(void **state)
+TH_TEST(verifier_is_asked_once)
 {
 	struct natra *other = rig_open();
 	int found = 0;
 
-	(void)state;
 	assert_true(loads > 0);
 	loads = 0;
 	assert_int_equal(natra_foreach_attachment(other, count_infos, &found),
@@ -343,31 +338,30 @@ static void verifier_is_asked_once(void **state)
 	natra_close(other);
 }
 
-static void refusals(void **state)
+TH_TEST(refusals)
 {
 	struct natra_target target = pod_target(&pods[1], "bare");
 	struct natra_policy policy = policy_of(10, 20);
 
-	(void)state;
-	assert_int_equal(KEPT(natra_upgrade(n, "nobody")), -ENOENT);
+	GIVES(-ENOENT, natra_upgrade(n, "nobody"));
 	says(n, "nobody", NULL);
-	assert_int_equal(KEPT(natra_upgrade(n, "")), -EINVAL);
-	assert_int_equal(KEPT(natra_upgrade(n, NULL)), -EINVAL);
+	GIVES(-EINVAL, natra_upgrade(n, ""));
+	GIVES(-EINVAL, natra_upgrade(n, NULL));
 	assert_int_equal(natra_upgrade(NULL, ids[0]), -EINVAL);
 
 	rig_detach(n, ids[1]);
 	assert_int_equal(natra_record_unshaped(n, &target, &policy, "no BPF"),
 			 0);
-	assert_int_equal(KEPT(natra_upgrade(n, "bare")), -EOPNOTSUPP);
+	GIVES(-EOPNOTSUPP, natra_upgrade(n, "bare"));
 	says(n, "bare", "no BPF");
 	rig_detach(n, "bare");
 
 	rig_sh("ip -n %s link del eth0", pods[2].name);
-	assert_int_equal(KEPT(natra_upgrade(n, ids[2])), -ENODEV);
+	GIVES(-ENODEV, natra_upgrade(n, ids[2]));
 	says(n, "eth0", ids[2]);
 }
 
-static void maps_of_another_layout(void **state)
+TH_TEST(maps_of_another_layout)
 {
 	static const struct {
 		const char *name;
@@ -389,7 +383,6 @@ static void maps_of_another_layout(void **state)
 	char path[192], kept[200];
 	size_t len = 4;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
 		bank_pin(0, maps[i].name, path, sizeof(path));
 		(void)snprintf(kept, sizeof(kept), "%s_kept", path);
@@ -398,27 +391,23 @@ static void maps_of_another_layout(void **state)
 
 		/* Counters are read without the last two. */
 		if (i < 6) {
-			assert_int_equal(KEPT(natra_stats(n, ids[0], &stats)),
-					 -ESTALE);
+			GIVES(-ESTALE, natra_stats(n, ids[0], &stats));
 			says(n, path, "not this natra's");
 		}
-		assert_int_equal(
-			KEPT(natra_top(n, ids[0], NATRA_DIRECTION_INGRESS,
-				       flows, &len)),
-			-ESTALE);
-		assert_int_equal(KEPT(natra_check(n, ids[0], NULL)), -ESTALE);
-		assert_int_equal(KEPT(natra_configure(n, ids[0], &policy)),
-				 -ESTALE);
+		GIVES(-ESTALE, natra_top(n, ids[0], NATRA_DIRECTION_INGRESS,
+					 flows, &len));
+		GIVES(-ESTALE, natra_check(n, ids[0], NULL));
+		GIVES(-ESTALE, natra_configure(n, ids[0], &policy));
 		/* Queries report the foreign map, others can still attach and
 		 * detach, and nobody removes it. */
 		assert_false(rig_query(n, ids[0]).program_is_current);
 		rig_detach(n, ids[2]);
 		assert_int_equal(attach(2), 0);
-		assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, NULL)), 0);
+		OK(natra_gc(n, NULL, NULL, 0, NULL));
 		assert_int_equal(unlink(path), 0);
 
 		assert_int_equal(rename(kept, path), 0);
-		assert_int_equal(KEPT(natra_check(n, ids[0], NULL)), 0);
+		OK(natra_check(n, ids[0], NULL));
 	}
 	/* Detaching works, whatever is in the bank. */
 	bank_pin(0, "states", path, sizeof(path));
@@ -448,18 +437,17 @@ static bool has_foreign_engine(void)
 	return access(FOREIGN "/0/programs", F_OK) == 0;
 }
 
-static void engines_of_another_abi(void **state)
+TH_TEST(engines_of_another_abi)
 {
 	int fd = open_record(0);
 	struct record record = read_record(fd), other = record;
 
-	(void)state;
 	make_foreign_engine();
 	/* As long as there is a record of that ABI, it may have slots in that engine. */
 	other.abi = 99;
 	write_record(fd, &other);
 	rig_detach(n, ids[2]);
-	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, NULL)), 0);
+	OK(natra_gc(n, NULL, NULL, 0, NULL));
 	assert_true(has_foreign_engine());
 	assert_int_equal(attach(2), 0);
 
@@ -468,25 +456,8 @@ static void engines_of_another_abi(void **state)
 	rig_detach(n, ids[2]);
 	assert_false(has_foreign_engine());
 	make_foreign_engine();
-	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, NULL)), 0);
+	OK(natra_gc(n, NULL, NULL, 0, NULL));
 	assert_false(has_foreign_engine());
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(program_is_changed_in_place),
-		CASE(newcomer_changes_it),
-		CASE(other_layout_is_replaced),
-		CASE(limits_of_another_formula),
-		CASE(verifier_is_asked_once),
-		CASE(refusals),
-		CASE(maps_of_another_layout),
-		CASE(engines_of_another_abi),
-	};
-
-	rig_enter();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RIG_MAIN(begin, end)

@@ -36,19 +36,18 @@ static size_t gc(void)
 {
 	size_t removed = 99;
 
-	assert_int_equal(KEPT(natra_gc(n, NULL, NULL, 0, &removed)), 0);
+	OK(natra_gc(n, NULL, NULL, 0, &removed));
 	return removed;
 }
 
 /* The attachment's link is no longer pinned, which alone does not make the
  * attachment garbage. */
-static void an_attachment_without_its_link_goes_with_the_interface(void **state)
+TH_TEST(an_attachment_without_its_link_goes_with_the_interface)
 {
 	struct natra_policy policy = policy_of(10, 10);
 	struct pod pod = pod_make("unlinked");
 	struct natra_target target = pod_target(&pod, "unlinked");
 
-	(void)state;
 	if (!rig_has_tcx())
 		skip();
 	policy.attach_mode = NATRA_MODE_TCX_PODSIDE;
@@ -58,12 +57,11 @@ static void an_attachment_without_its_link_goes_with_the_interface(void **state)
 	says(n, "link", NULL);
 	assert_false(rig_query(n, "unlinked").interface_gone);
 	assert_int_equal(gc(), 0);
-	assert_int_equal(KEPT(natra_configure(n, "unlinked", &policy)), 0);
+	OK(natra_configure(n, "unlinked", &policy));
 
 	rig_sh("ip link del h-unlinked");
 	assert_true(rig_query(n, "unlinked").interface_gone);
-	assert_int_equal(KEPT(natra_configure(n, "unlinked", &policy)),
-			 -ENODEV);
+	GIVES(-ENODEV, natra_configure(n, "unlinked", &policy));
 	assert_int_equal(gc(), 1);
 	assert_int_equal(rig_pins(), 0);
 	pod_remove(&pod);
@@ -87,14 +85,13 @@ static struct tally walk(void)
 {
 	struct tally tally = {0};
 
-	assert_int_equal(KEPT(natra_foreach_attachment(n, count, &tally)), 0);
+	OK(natra_foreach_attachment(n, count, &tally));
 	return tally;
 }
 
 /* In every mode, the interface counts as present until it is deleted. */
-static void each_mode_is_there_until_it_goes(void **state)
+TH_TEST(each_mode_is_there_until_it_goes)
 {
-	(void)state;
 	for (int mode = 1; mode < NATRA_MODE_MAX; mode++) {
 		struct natra_policy policy = policy_of(10, 10);
 		struct pod pod = pod_make("mode");
@@ -125,14 +122,13 @@ static void each_mode_is_there_until_it_goes(void **state)
 }
 
 /* Somebody may have put anything among the namespaces that have names. */
-static void what_is_no_namespace_is_passed_over(void **state)
+TH_TEST(what_is_no_namespace_is_passed_over)
 {
 	struct natra_policy policy = policy_of(10, 10);
 	struct pod pod = pod_make("among");
 	struct natra_target target = pod_target(&pod, "among");
 	struct tally tally;
 
-	(void)state;
 	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
 	rig_sh("cd /run/netns && ln -s itself itself && mkfifo fifo &&"
 	       "  ln -s nothing broken && mkdir directory");
@@ -140,7 +136,7 @@ static void what_is_no_namespace_is_passed_over(void **state)
 	assert_int_equal(tally.all, 1);
 	assert_int_equal(tally.gone, 0);
 	assert_int_equal(gc(), 0);
-	assert_int_equal(KEPT(natra_check(n, "among", NULL)), 0);
+	OK(natra_check(n, "among", NULL));
 	rig_sh("cd /run/netns && rm -r itself fifo broken directory");
 	assert_int_equal(natra_detach(n, &target), 1);
 	pod_remove(&pod);
@@ -180,7 +176,7 @@ static void note_line(void *arg, enum natra_log_level level, const char *line)
 	++*lines;
 }
 
-static void id_that_is_being_attached_is_no_line(void **state)
+TH_TEST(id_that_is_being_attached_is_no_line)
 {
 	struct natra_open_opts opts = NATRA_INIT(opts);
 	struct natra_policy policy = policy_of(10, 10);
@@ -190,7 +186,6 @@ static void id_that_is_being_attached_is_no_line(void **state)
 	struct natra *logged;
 	size_t files = 0;
 
-	(void)state;
 	opts.bpffs_path = BPFFS;
 	opts.log_fn = note_line;
 	opts.log_arg = &lines;
@@ -207,14 +202,13 @@ static void id_that_is_being_attached_is_no_line(void **state)
 }
 
 /* A node may have hundreds of banks, and each bank stays open during the walk. */
-static void a_bank_keeps_one_file_open(void **state)
+TH_TEST(a_bank_keeps_one_file_open)
 {
 	struct natra_policy policy = policy_of(10, 10);
 	struct pod pod = pod_make("files");
 	struct natra_target target = pod_target(&pod, "files");
 	size_t with_bank = 0, without = 0;
 
-	(void)state;
 	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
 	assert_int_equal(natra_foreach_stats(n, note_files, &with_bank), 0);
 	assert_int_equal(natra_detach(n, &target), 1);
@@ -269,14 +263,13 @@ static void record_many(const struct pod *pods)
 	}
 }
 
-static void many_are_listed_with_one_look_at_all_namespaces(void **state)
+TH_TEST(many_are_listed_with_one_look_at_all_namespaces)
 {
 	struct pod pods[FEW];
 	double few, many;
 	size_t removed;
 	char name[16];
 
-	(void)state;
 	for (int i = 0; i < FEW; i++) {
 		(void)snprintf(name, sizeof(name), "walk-%d", i);
 		pods[i] = pod_make(name);
@@ -308,19 +301,4 @@ static void many_are_listed_with_one_look_at_all_namespaces(void **state)
 	       NAMESPACES);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(an_attachment_without_its_link_goes_with_the_interface),
-		CASE(each_mode_is_there_until_it_goes),
-		CASE(what_is_no_namespace_is_passed_over),
-		CASE(id_that_is_being_attached_is_no_line),
-		CASE(a_bank_keeps_one_file_open),
-		CASE(many_are_listed_with_one_look_at_all_namespaces),
-	};
-
-	rig_enter();
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RIG_MAIN(begin, end)
