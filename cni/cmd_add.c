@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* ADD sets the limits of one pod's interface. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -138,39 +139,41 @@ static int not_shaped(struct call *call, const struct natra_target *target,
 	return 0;
 }
 
-/* Finds out whether the mode holds beside the pod's network. If it was asked for and does not,
+/* Finds out whether the limits hold beside the pod's network. If what was asked for does not,
  * there are no limits to rely on; else the log says so. */
 static int check_hold(struct call *call, const struct settings *settings,
 		      const struct natra_info *info)
 {
 	struct hold hold = {.info = info};
-	const char *mode = natra_mode_name(info->mode), *lost;
+	struct hold_loss loss;
+	char text[256];
 
-	if (!mode_is_hostside(info->mode) ||
+	if (!hold_may_lose(info) ||
 	    natra_foreach_neighbour(call->n, call->id, hold_note, &hold) < 0)
 		return 0;
-	lost = hold_lost(&hold);
-	if (lost && !settings->continue_on_error &&
-	    settings->policy.attach_mode != NATRA_MODE_AUTO) {
-		remove_attachment(call);
-		return failure_set(
-			&call->failure, CNI_NOT_SHAPED,
-			"attachMode: %s does not limit %s beside %s ('%s' on '%s'), which the podside modes do",
-			mode, lost, hold.owner, hold.program,
-			info->host_ifname);
+	if (!hold_lost(&hold, &loss)) {
+		if (hold.is_shaky)
+			log_write(
+				&call->log, NATRA_LOG_WARN,
+				"attachMode: %s holds beside %s ('%s' on '%s') only while natra-agent runs, which the other modes do without it",
+				natra_mode_name(info->mode), hold.owner,
+				hold.program, info->host_ifname);
+		return 0;
 	}
-	if (lost)
-		log_write(
-			&call->log, NATRA_LOG_WARN,
-			"attachMode: %s does not limit %s beside %s ('%s' on '%s'), which the podside modes do",
-			mode, lost, hold.owner, hold.program,
-			info->host_ifname);
-	else if (hold.is_shaky)
-		log_write(
-			&call->log, NATRA_LOG_WARN,
-			"attachMode: %s holds beside %s ('%s' on '%s') only while natra-agent runs, which the other modes do without it",
-			mode, hold.owner, hold.program, info->host_ifname);
-	return 0;
+	(void)snprintf(
+		text, sizeof(text),
+		"%s: %s does not limit %s beside %s ('%s' on '%s'), which %s",
+		loss.key, loss.value, loss.lost, hold.owner, hold.program,
+		info->host_ifname, loss.holds);
+	/* `auto` may come to the host side, but nobody paces who was not asked to. */
+	if (settings->continue_on_error ||
+	    (mode_is_hostside(info->mode) &&
+	     settings->policy.attach_mode == NATRA_MODE_AUTO)) {
+		log_write(&call->log, NATRA_LOG_WARN, "%s", text);
+		return 0;
+	}
+	remove_attachment(call);
+	return failure_set(&call->failure, CNI_NOT_SHAPED, "%s", text);
 }
 
 static int shape(struct call *call, struct settings *settings)

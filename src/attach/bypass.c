@@ -46,6 +46,10 @@ enum natra_direction bypass_direction(const struct record *record, enum leg leg)
 	if (!record->leg[leg].hook || record->unshaped ||
 	    !(limits->rate.mult || limits->member.group || record->classes_len))
 		return NATRA_DIRECTION_MAX;
+	/* What a pacer charges to a group its backstop does not, see policy_backstop. */
+	if (leg == LEG_INGRESS && record->leg[LEG_HOST].hook &&
+	    record->limits[LEG_HOST].member.group)
+		return NATRA_DIRECTION_MAX;
 	return leg == LEG_EGRESS ? NATRA_DIRECTION_EGRESS
 				 : NATRA_DIRECTION_INGRESS;
 }

@@ -52,7 +52,9 @@ ROWS = (
     (links, "cil_from_contai", "clsact-hostside", "ingress and egress", "Cilium"),
     (links, "cali_tc_main", "tcx-hostside", "ingress", "Calico"),
     (links, "somebody", "clsact-hostside", None, ""),
-    (filters, "cil_to_containe", "tcx-hostside", None, ""),
+    (filters, "cil_from_contai", "tcx-hostside", "ingress", "Cilium"),
+    (filters, "cil_from_contai", "clsact-hostside", "ingress", "Cilium"),
+    (filters, "cil_from_contai", "clsact-podside", None, ""),
     (filters, "handle_ingress", "tcx-hostside", None, ""),
     (filters, "handle_ingress", "clsact-hostside", "", "AWS's network policy agent"),
 )

@@ -4,6 +4,7 @@
 
   aws       the calls of AWS's network policy agent: its filters, at its start and restart
   cilium    those of Cilium with TCX, which redirects to the other end of a veth
+  filters   those of Cilium without TCX, which redirects likewise
   felix     those of Calico's Felix: TCX, and then the clsact qdisc removed
   pod       what a pod can do by itself: a socket that goes around the hook
 
@@ -32,7 +33,9 @@ PORT = 5300
 WAYS = {"in": "ingress", "out": "egress"}
 # Beside the datagrams the interface carries next to nothing.
 SHARE_TOLERANCE = 8
-HOLDS_NOT = {"tcx-hostside": "ingress", "clsact-hostside": "ingress and egress"}
+# What passes the limit beside who redirects, by TCX or not.
+LOST = {True: {"tcx-hostside": ["in"], "clsact-hostside": ["in", "out"]},
+        False: {"tcx-hostside": ["in"], "clsact-hostside": ["in"]}}
 REDIRECT_PEER = 155             # BPF_FUNC_redirect_peer
 AWS = {"ingress": "handle_ingress", "egress": "handle_egress"}
 
@@ -166,10 +169,11 @@ def load_peer(dev, name):
 
 class Endpoints:
     """What Cilium or Felix has on the host side of the pod and of the client: on what these
-    send, a program that redirects to the other one, and on what they get, one that accepts."""
+    send, a program that redirects to the other one, and on what they get, one that accepts.
+    Without TCX these are filters, of which there is none on what they get."""
 
-    def __init__(self, r, prefix):
-        self.r, self.prefix, self.links = r, prefix, []
+    def __init__(self, r, prefix, by_tcx=True):
+        self.r, self.prefix, self.by_tcx, self.links = r, prefix, by_tcx, []
 
     def links_of(self, pod, other):
         dev = ifindex(self.r.node, pod.host)
@@ -181,15 +185,26 @@ class Endpoints:
             yield bpfsys.tcx_link(fd, dev, kind)
             os.close(fd)
 
+    def add_filter(self, pod, other):
+        fd = load_peer(ifindex(self.r.node, other.host), self.prefix + b"from_wl")
+        bpfsys.pin(fd, f"{PINS}/{pod.host}")
+        os.close(fd)
+        sh("tc", "qdisc", "add", "dev", pod.host, "clsact")
+        sh("tc", "filter", "add", "dev", pod.host, "ingress", "prio", "1", "handle", "1", "bpf",
+           "direct-action", "object-pinned", f"{PINS}/{pod.host}")
+
     def begin(self):
         pods = self.r.pod, self.r.client
         for pod, other in zip(pods, reversed(pods)):
-            self.links += self.links_of(pod, other)
+            if self.by_tcx:
+                self.links += self.links_of(pod, other)
+            else:
+                self.add_filter(pod, other)
 
     def flush(self):
         """Cilium removes all filters of an endpoint's interface when it makes its programs
-        anew, after its own are linked."""
-        for hook in ("ingress", "egress"):
+        anew, after its own are linked. Without TCX it does so where it has none."""
+        for hook in ("ingress", "egress") if self.by_tcx else ("egress",):
             sh("tc", "filter", "del", "dev", self.r.pod.host, hook, check=False)
 
     def remove_qdisc(self):
@@ -202,22 +217,27 @@ class Endpoints:
         self.links = []
 
 
-def redirected(s, prefix, undo):
-    """Test beside an owner that redirects into the pod, and then `undo`es filters."""
-    if "tcx-podside" not in Natra.modes():
+def redirected(s, prefix, undo, by_tcx=True):
+    """Test beside an owner that redirects into the pod, and then `undo`es filters. That he does
+    so by filters matters to what is judged on the host side alone."""
+    modes = Natra.modes()
+    if by_tcx and "tcx-podside" not in modes:
         return
+    if not by_tcx:
+        modes = [m for m in modes if m.endswith("hostside")][:1]
     s.udp()
-    neighbour = Endpoints(s.r, prefix)
+    neighbour = Endpoints(s.r, prefix, by_tcx)
     neighbour.begin()
-    for mode in Natra.modes():
+    for mode in modes:
+        lost = LOST[by_tcx].get(mode, [])
         natra = s.attach(mode)
         what = f"{mode} behind {prefix.decode()}*"
         shares = s.judge(what, natra)
-        s.rep.equal(f"{what}: passed", past(shares),
-                    {"tcx-hostside": ["in"], "clsact-hostside": ["in", "out"]}.get(mode, []))
+        s.rep.equal(f"{what}: passed", past(shares), lost)
         text = natra.run("doctor", natra.id).stdout
+        said = f"does not limit {' and '.join(WAYS[way] for way in lost)} beside" if lost else None
         s.rep.equal(f"{what}: doctor says that the mode does not hold",
-                    f"does not limit {HOLDS_NOT.get(mode)} beside" in text, mode in HOLDS_NOT)
+                    (said or "does not limit") in text, bool(lost))
         getattr(neighbour, undo)()
         check = natra.run("check", natra.id)
         if mode.startswith("clsact"):
@@ -231,6 +251,26 @@ def redirected(s, prefix, undo):
 
 def part_cilium(s):
     redirected(s, b"cil_", "flush")
+
+
+def part_filters(s):
+    redirected(s, b"cil_", "flush", by_tcx=False)
+    if Natra().json("probe")["fq"]:
+        paced_group(s)
+
+
+def paced_group(s):
+    """The pacer alone charges a group, and all that is redirected comes past it."""
+    Natra().ok("group", "set", "team", "--ingress-rate", CAP)
+    natra = Natra(s.r.pod, "--attach-mode", "clsact-podside", "--ingress-mode", "pace", "--group",
+                  "team").attach(None, CAP)
+    shares = s.judge("paced for a group", natra)
+    s.rep.equal("paced for a group: passed", past(shares), ["in"])
+    s.rep.true("paced for a group: doctor says that it does not hold",
+               "does not limit ingress of the pod's group beside" in
+               natra.run("doctor", natra.id).stdout)
+    natra.detach()
+    Natra().ok("group", "remove", "team")
 
 
 def part_felix(s):
@@ -258,7 +298,8 @@ def part_pod(s):
         natra.detach()
 
 
-PARTS = {"aws": part_aws, "cilium": part_cilium, "felix": part_felix, "pod": part_pod}
+PARTS = {"aws": part_aws, "cilium": part_cilium, "filters": part_filters, "felix": part_felix,
+         "pod": part_pod}
 
 
 def main(rep, a):

@@ -2,6 +2,7 @@
 /* What was carried and not judged, by the looks of several processes. */
 #include "cm.h"
 
+#include "attach/bypass.h"
 #include "state/carried.h"
 
 #define MB      UINT64_C(1000000)
@@ -146,6 +147,28 @@ TH_TEST(test_killed)
 	assert_int_equal(look_at(&wire, 11), 0);
 	pass(&wire, 50 * MB, 50 * MB);
 	assert_int_equal(look_at(&wire, 12), 0);
+}
+
+/* Behind a pacer the backstop judges, too, but does not charge the pacer's group. */
+TH_TEST(test_backstop_of_a_group)
+{
+	struct record record = {
+		.leg = {[LEG_INGRESS].hook = RECORD_HOOK_CLSACT,
+			[LEG_HOST].hook = RECORD_HOOK_CLSACT},
+		.limits =
+			{[LEG_INGRESS].rate.mult = 1, [LEG_HOST].rate.mult = 1},
+	};
+
+	assert_int_equal(bypass_direction(&record, LEG_INGRESS),
+			 NATRA_DIRECTION_INGRESS);
+	record.limits[LEG_HOST].member.group = 1;
+	assert_int_equal(bypass_direction(&record, LEG_INGRESS),
+			 NATRA_DIRECTION_MAX);
+	assert_int_equal(bypass_direction(&record, LEG_HOST),
+			 NATRA_DIRECTION_INGRESS);
+	record.leg[LEG_HOST].hook = RECORD_HOOK_NONE;
+	assert_int_equal(bypass_direction(&record, LEG_INGRESS),
+			 NATRA_DIRECTION_INGRESS);
 }
 
 TH_MAIN(NULL, NULL)

@@ -6,43 +6,94 @@
 
 #include "hold.h"
 
-static struct natra_neighbour neighbour(const char *program, bool is_on_host)
+static struct natra_neighbour neighbour(const char *program, const char *hook,
+					bool is_on_host)
 {
 	return (struct natra_neighbour){
 		.sz = sizeof(struct natra_neighbour),
 		.direction = NATRA_DIRECTION_INGRESS,
 		.ifname = "eth0",
-		.hook = "clsact",
+		.hook = hook,
 		.prog_id = 1,
 		.prog_name = program,
 		.is_on_host = is_on_host,
 	};
 }
 
+/* Returns what is lost beside a program, or NULL. */
+static const char *lost(const struct natra_info *info, const char *program,
+			const char *hook, bool is_on_host)
+{
+	const struct natra_neighbour e = neighbour(program, hook, is_on_host);
+	struct hold hold = {.info = info};
+	struct hold_loss loss;
+
+	assert_int_equal(hold_note(&hold, &e), 0);
+	return hold_lost(&hold, &loss) ? loss.lost : NULL;
+}
+
 /* The interfaces have one name, as a pod may choose. */
 TH_TEST(test_sides_of_one_name)
 {
-	struct natra_info info = {
+	const struct natra_info info = {
 		.mode = NATRA_MODE_CLSACT_HOSTSIDE,
 		.host_ifname = "eth0",
 		.ingress_prog_id = 2,
 		.egress_prog_id = 3,
 	};
-	struct natra_neighbour e = neighbour("cali_from_wl", false);
-	struct hold in_pod = {.info = &info}, on_host = {.info = &info};
 
-	assert_int_equal(hold_note(&in_pod, &e), 0);
-	assert_null(hold_lost(&in_pod));
-	assert_null(in_pod.owner);
-	e = neighbour("cali_from_wl", true);
-	assert_int_equal(hold_note(&on_host, &e), 0);
-	assert_string_equal(hold_lost(&on_host), "ingress");
-	assert_string_equal(on_host.owner, "Calico");
-	/* What natra judges in the pod is not lost. */
-	e = neighbour("natra_rx", false);
-	e.is_ours = true;
-	assert_int_equal(hold_note(&on_host, &e), 0);
-	assert_null(hold_lost(&on_host));
+	assert_null(lost(&info, "cali_from_wl", "clsact", false));
+	assert_string_equal(lost(&info, "cali_from_wl", "clsact", true),
+			    "ingress");
+}
+
+/* Whoever redirects into a pod does so from other pods' interfaces, whatever hook has his
+ * programs here. */
+TH_TEST(test_redirects_by_any_hook)
+{
+	struct natra_info info = {
+		.mode = NATRA_MODE_TCX_HOSTSIDE,
+		.ingress_prog_id = 2,
+		.egress_prog_id = 3,
+	};
+
+	assert_string_equal(lost(&info, "cil_from_contai", "tcx", true),
+			    "ingress");
+	assert_string_equal(lost(&info, "cil_from_contai", "clsact", true),
+			    "ingress");
+	info.mode = NATRA_MODE_CLSACT_HOSTSIDE;
+	assert_string_equal(lost(&info, "cil_from_contai", "tcx", true),
+			    "ingress and egress");
+	assert_string_equal(lost(&info, "cil_from_contai", "clsact", true),
+			    "ingress");
+	info.ingress_prog_id = 0;
+	assert_string_equal(lost(&info, "cil_from_contai", "tcx", true),
+			    "egress");
+	assert_null(lost(&info, "cil_from_contai", "clsact", true));
+	info.host_prog_id = 4; /* paced */
+	assert_string_equal(lost(&info, "cil_from_contai", "clsact", true),
+			    "ingress");
+}
+
+/* The backstop in the pod holds what the pod has by itself, and charges no group. */
+TH_TEST(test_pacer_of_a_group)
+{
+	struct natra_info info = {
+		.mode = NATRA_MODE_TCX_PODSIDE,
+		.ingress_prog_id = 2,
+		.host_prog_id = 4,
+		.pace_active = true,
+	};
+
+	assert_null(lost(&info, "cil_from_contai", "clsact", true));
+	info.policy.group[0] = 'g';
+	assert_string_equal(lost(&info, "cil_from_contai", "clsact", true),
+			    "ingress of the pod's group");
+	assert_string_equal(lost(&info, "cali_tc_main", "tcx", true),
+			    "ingress of the pod's group");
+	assert_null(lost(&info, "handle_ingress", "clsact", true));
+	info.pace_active = false;
+	assert_null(lost(&info, "cil_from_contai", "clsact", true));
 }
 
 TH_MAIN(NULL, NULL)

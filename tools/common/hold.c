@@ -45,6 +45,17 @@ static void note_owner(struct hold *hold, enum owner owner,
 		       e->prog_name);
 }
 
+/* The pacer alone charges the group, and the backstop behind it the pod's own limits. */
+static bool paces_for_group(const struct natra_info *info)
+{
+	return info->pace_active && info->policy.group[0];
+}
+
+bool hold_may_lose(const struct natra_info *info)
+{
+	return mode_is_hostside(info->mode) || paces_for_group(info);
+}
+
 int hold_note(void *arg, const struct natra_neighbour *e)
 {
 	struct hold *hold = arg;
@@ -53,16 +64,9 @@ int hold_note(void *arg, const struct natra_neighbour *e)
 	const enum owner owner = owner_of(e);
 	bool in = false, out = false, shaky = false;
 
-	if (!mode_is_hostside(hold->info->mode))
+	if (!e->is_on_host || e->is_ours || owner == OWNERS)
 		return 0;
-	if (!e->is_on_host) {
-		hold->is_in_pod |=
-			e->is_ours && e->direction == NATRA_DIRECTION_INGRESS;
-		return 0;
-	}
-	if (e->is_ours || owner == OWNERS)
-		return 0;
-	in = owner == CALICO || (owner == CILIUM && is_tcx);
+	in = owner != AWS && hold_may_lose(hold->info);
 	out = owner != AWS && is_tcx && by_filters;
 	shaky = by_filters && (owner == AWS || (owner == CILIUM && !is_tcx));
 	if (in || out || shaky)
@@ -73,18 +77,24 @@ int hold_note(void *arg, const struct natra_neighbour *e)
 	return 0;
 }
 
-const char *hold_lost(const struct hold *hold)
+bool hold_lost(const struct hold *hold, struct hold_loss *ret_loss)
 {
 	const struct natra_info *info = hold->info;
 	const bool in = hold->is_lost[NATRA_DIRECTION_INGRESS] &&
-			!hold->is_in_pod &&
 			(info->ingress_prog_id || info->host_prog_id);
 	const bool out =
 		hold->is_lost[NATRA_DIRECTION_EGRESS] && info->egress_prog_id;
 
-	if (in && out)
-		return "ingress and egress";
-	if (in)
-		return "ingress";
-	return out ? "egress" : NULL;
+	if (mode_is_hostside(info->mode))
+		*ret_loss = (struct hold_loss){"attachMode",
+					       natra_mode_name(info->mode),
+					       in && out ? "ingress and egress"
+					       : in      ? "ingress"
+							 : "egress",
+					       "the podside modes do"};
+	else
+		*ret_loss = (struct hold_loss){"ingressMode", "pace",
+					       "ingress of the pod's group",
+					       "police does"};
+	return in || out;
 }

@@ -84,8 +84,9 @@ static enum difference difference_of(enum natra_code code)
 	}
 }
 
-/* On the pod's side natra is behind what takes packets from the host side. Where it is there
- * already, it has lost its place on the hook, which attaching anew gives back. */
+/* On the pod's side natra is behind what takes packets from the host side, and a group, too, if
+ * nothing paces for it. Where it is there already, it has lost its place on the hook, which
+ * attaching anew gives back. */
 static char *attach_where_it_holds(const struct finder *f)
 {
 	const struct natra_info *info = &f->pod->info;
@@ -98,6 +99,8 @@ static char *attach_where_it_holds(const struct finder *f)
 		policy.attach_mode = f->node->features.tcx
 					     ? NATRA_MODE_TCX_PODSIDE
 					     : NATRA_MODE_CLSACT_PODSIDE;
+	if (policy.group[0])
+		policy.ingress_mode = NATRA_INGRESS_MODE_POLICE;
 	attach = pod_attach_command(f->pod, f->node->n, &policy);
 	shell_quoted(&id, f->pod->id);
 	mend = text_format("natractl detach %s && %s", id.text, attach);
@@ -222,19 +225,17 @@ static void does_not_hold(const struct finder *f)
 {
 	struct hold hold = {.info = &f->pod->info};
 	cleanup_text char *attach = NULL;
-	const char *lost;
+	struct hold_loss loss;
 
 	if (!pod_is_limited(f->pod) ||
 	    natra_foreach_neighbour(f->node->n, f->pod->id, hold_note, &hold) <
-		    0)
-		return;
-	lost = hold_lost(&hold);
-	if (!lost)
+		    0 ||
+	    !hold_lost(&hold, &loss))
 		return;
 	attach = attach_where_it_holds(f);
-	found(f, "mode", natra_mode_name(f->pod->info.mode), "lost", lost,
-	      "owner", hold.owner, "program", hold.program, "attach", attach,
-	      NULL);
+	found(f, "key", loss.key, "value", loss.value, "lost", loss.lost,
+	      "owner", hold.owner, "program", hold.program, "holds", loss.holds,
+	      "attach", attach, NULL);
 }
 
 static void in_front(const struct finder *f)
@@ -428,7 +429,7 @@ const struct check checks_of_limits[] = {
 	{"bypassed", "{why}, so the limit does not hold in mode {mode}",
 	 "{=attach}", bypassed},
 	{"does-not-hold",
-	 "mode {mode} does not limit {lost} beside {owner} ('{program}'), which the podside modes do",
+	 "{key}: {value} does not limit {lost} beside {owner} ('{program}'), which {holds}",
 	 "{=attach}", does_not_hold},
 	{"in-front",
 	 "{program} on the {hook} {side} of '{ifname}' runs before natra: what it accepts or redirects is not limited",
