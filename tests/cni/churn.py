@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Adds and deletes pods, eight at a time, while limits change and gc runs.
 
-Readers read at the same time, and then a node is filled with pods. All along, numbered
-datagrams flow through a pod whose limits change several times a second: in no half
-second may more than the higher limit pass, and no datagram may overtake another. At the
-end the kernel must hold what it held before.
+Readers read at the same time, and numbered datagrams flow through a pod whose limits change
+several times a second: in no half second may more than the higher limit pass, and no
+datagram may overtake another. Then a node is filled with pods at once. At the end the kernel
+must hold what it held before.
 """
 import glob
 import os
@@ -18,8 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import plugin
 from plugin import (HERE, PINS, Veth, attachments, call, find_natra, natractl,
-                    pins)
-from commands import bpftool
+                    pins, programs)
+from commands import bpftool, sh
 from rcu import usual_rcu
 from rig import LOAD, Rig
 from script import option
@@ -240,25 +240,37 @@ def with_everything(rep, natra, a, failures):
              CNI_NETNS="")
 
 
+def mounts():
+    """Return the ids and places of all mounts."""
+    with open("/proc/self/mountinfo") as f:
+        return {(line.split()[0], line.split()[4]) for line in f}
+
+
 def full_node(rep, natra, a, failures):
-    """Add all pods of a full node at the same time."""
+    """Add all pods of a full node at the same time, as a kubelet does when it starts, and again;
+    then delete each twice at once."""
     c = Churn(natra, failures)
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(min(a.node, 64)) as pool:
         pods = list(pool.map(lambda i: Veth(f"n{i}", f"w{i}"), range(a.node)))
-        list(pool.map(c.add, range(a.node), pods))
+        before = mounts()
+        for _ in range(2):
+            list(pool.map(c.add, range(a.node), pods))
         begin = time.monotonic()
         rates = sorted(x["effective"]["ingress_rate_bits_per_sec"]
                        for x in attachments())
         seconds = time.monotonic() - begin
         rep.check(f"limits of {a.node} pods on one node", str(len(rates)),
                   a.node, rates == [10**6 + i for i in range(a.node)])
-        tenth = max(1, a.node // 10)
-        rep.shown("ADD, the first and the last tenth of them; list",
-                  f"{statistics.median(c.times[:tenth]) * 1e3:.1f} and "
-                  f"{statistics.median(c.times[-tenth:]) * 1e3:.1f} ms; "
+        c.has_limit(0, pods[0])
+        rep.equal("programs of each pod", {tuple(programs(p)) for p in pods}, {(1, 1)})
+        rep.shown("ADD, the median of all; list", f"{statistics.median(c.times) * 1e3:.1f} ms; "
                   f"{seconds * 1e3:.0f} ms")
-        list(pool.map(lambda i: c.delete(i, pods[i].path), range(a.node)))
+        list(pool.map(lambda i: c.delete(i, pods[i].path), sorted([*range(a.node)] * 2)))
+        rep.equal("mounts more than before", sorted(mounts() - before), [])
+        held = {os.stat(p.path).st_ino for p in pods}
         list(pool.map(lambda pod: pod.close(), pods))
+    held &= {int(s) for s in sh("lsns", "-t", "net", "-n", "-r", "-o", "NS").split()}
+    rep.equal("network namespaces held", held, set())
     have = banks()
     rep.check("banks of programs that stay for the next pod, by engine",
               str(have), "1 each", have and set(have.values()) == {1})
@@ -287,6 +299,7 @@ def churned(rep, natra, a):
     rep.check("what went wrong", str(failures.said[:1])[:300], "nothing",
               not failures.said)
     rep.equal("pins left", pins(), [])
+    rep.equal("files left", [f for _, _, files in os.walk(PINS) for f in files], [])
     # bpftool opens the objects that it shows, which must not happen while the kernel
     # frees them: see bpfsys.
     time.sleep(0.5)
