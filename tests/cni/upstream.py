@@ -3,8 +3,9 @@
 """Feeds the same input to natra and to upstream's bandwidth plugin.
 
 A row demands either that both do the same, or that they differ for one of the reasons
-at the end of this text. Each call gets interfaces of its own. natra is also called
-under upstream's name, and on interfaces that upstream's plugin has limited before.
+at the end of this text. Each call gets interfaces of its own. natra is also called on
+interfaces that upstream's plugin has limited before; cni-integration calls it by
+upstream's name.
 
 A1   a rate is a number only                A5   a rate needs a burst
 A6   bursts over 4 GB are refused
@@ -22,7 +23,6 @@ import tempfile
 from dataclasses import dataclass, field
 
 import plugin
-from libcni import Container, Libcni
 from plugin import (DEBIAN, Veth, attachment, call, find_natra, limits,
                     natractl, newest, pins, programs)
 from commands import bpftool, sh
@@ -336,39 +336,6 @@ def remains(rep, pair, binaries, natra):
                       (0, name != "natra"))
 
 
-def drop_in(rep, pod, natra, tmp):
-    """Install natra as `bandwidth` behind Debian's ptp, with an unchanged conflist of a
-    node that uses upstream's plugin."""
-    os.symlink(natra, f"{tmp}/bandwidth")
-    cni = Libcni({
-            "cniVersion": "1.0.0", "name": "k8s-pod-network", "plugins": [
-                    {"type": "ptp", "ipam": {
-                            "type": "host-local", "subnet": "10.70.0.0/24",
-                            "dataDir": tmp}},
-                    {"type": "bandwidth",
-                     "capabilities": {"bandwidth": True}}]},
-            [tmp, DEBIAN], tmp)
-    ns = Ns("dropin")
-    c = Container("dropin", ns.path,
-                  capability_args={"bandwidth": CONTAINERD})
-    result = cni.add(c)
-    rep.equal("as bandwidth: result is ptp's",
-              result == cni.answers["ptp"].json, True)
-    rep.equal("as bandwidth: limits", limits(attachment(ns.path)),
-              (M10, M10, M10 // 2, M10 // 2))
-    cni.check(c)
-    cni.delete(c)
-    rep.equal("as bandwidth: left", (programs_in(ns), pins()), (None, []))
-
-
-def programs_in(ns):
-    """Return the programs in the pod; None if the interface has gone with its pair."""
-    try:
-        return programs(ns)
-    except OSError:
-        return None
-
-
 def ifbs():
     """List the ifbs of upstream's plugin, which outlive the pod's interface."""
     return [s for s in sh("ip", "-br", "link").splitlines()
@@ -442,7 +409,6 @@ def main(rep, a):
         macvlan(rep, binaries, natra)
         remains(rep, pair, binaries, natra)
         with tempfile.TemporaryDirectory(prefix="natra-cni-") as tmp:
-            drop_in(rep, pair.pod, natra, tmp)
             for version, path in {**binaries, **htb_plugin(rep)}.items():
                 leftovers(rep, pair, path, version, natra, tmp)
 
