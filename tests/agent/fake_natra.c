@@ -34,50 +34,11 @@
 #include "../../tools/agent/install_job.h"
 #include "../../tools/pods/interface.h"
 
-int __wrap_natra_attach(struct natra *n, const struct natra_target *target,
-			const struct natra_policy *policy,
-			struct natra_info *ret_info);
-int __wrap_natra_preload(struct natra *n, const struct natra_target *target,
-			 const struct natra_policy *policy,
-			 struct natra_info *ret_info);
-int __wrap_natra_configure(struct natra *n, const char *id,
-			   const struct natra_policy *policy);
-int __wrap_natra_foreach_group(struct natra *n, natra_group_fn fn, void *arg);
-int __wrap_natra_group_remove(struct natra *n, const char *name);
-int __wrap_natra_group_set(struct natra *n,
-			   const struct natra_group_info *group);
-int __wrap_natra_detach(struct natra *n, const struct natra_target *target);
-int __wrap_natra_upgrade(struct natra *n, const char *id);
-int __wrap_natra_probe(struct natra *n, struct natra_features *ret_features);
-int __wrap_natra_query(struct natra *n, const char *id,
-		       struct natra_info *ret_info);
-int __wrap_natra_foreach_attachment(struct natra *n, natra_attachment_fn fn,
-				    void *arg);
-int __wrap_natra_gc(struct natra *n, const char *network,
-		    const char *const *keep, size_t keep_len,
-		    size_t *ret_removed);
-int __wrap_natra_find_leftovers(struct natra *n,
-				const struct natra_target *target,
-				struct natra_leftovers *ret_leftovers);
-int __wrap_natra_drain_leftovers(struct natra *n,
-				 const struct natra_target *target);
-int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
 int __real_clock_gettime(clockid_t clock, struct timespec *ret);
-int __wrap_natra_remove_leftovers(struct natra *n,
-				  const struct natra_target *target);
-const char *__wrap_natra_error(const struct natra *n);
 const char *__real_natra_error(const struct natra *n);
-enum natra_code __wrap_natra_error_code(const struct natra *n);
 enum natra_code __real_natra_error_code(const struct natra *n);
-int __wrap_unshare(int flags);
-int __wrap_install_plan(struct install *i, struct install_plan **ret_plan);
 int __real_install_plan(struct install *i, struct install_plan **ret_plan);
-int __wrap_dir_read_fd(int fd, char **ret_text);
 int __real_dir_read_fd(int fd, char **ret_text);
-const char *__wrap_veth_make(const char *ifname, const char *peer);
-int __wrap_interface_find(int root_fd, const struct cached *cached,
-			  struct natra *n, int netns_fd,
-			  struct pod_interface *ret, char *ret_why);
 
 static long later_s;
 static char error[256];
@@ -86,14 +47,11 @@ static enum natra_code code;
 /* Needs a privilege that tests do not have; nothing is attached anyway. */
 int __wrap_unshare(int flags)
 {
-	(void)flags;
 	return 0;
 }
 
 const char *__wrap_veth_make(const char *ifname, const char *peer)
 {
-	(void)ifname;
-	(void)peer;
 	return "a test makes none";
 }
 
@@ -102,9 +60,6 @@ int __wrap_interface_find(int root_fd, const struct cached *cached,
 			  struct natra *n, int netns_fd,
 			  struct pod_interface *ret, char *ret_why)
 {
-	(void)root_fd;
-	(void)n;
-	(void)netns_fd;
 	ret_why[0] = '\0';
 	(void)snprintf(ret->ifname, sizeof(ret->ifname), "%s", cached->ifname);
 	return 0;
@@ -365,8 +320,6 @@ int __wrap_natra_attach(struct natra *n, const struct natra_target *target,
 		target->ifname, target->network ? target->network : "",
 		target->label ? target->label : "", policy_text(policy).text);
 
-	(void)n;
-	(void)ret_info;
 	while (strcmp(target->ifname, "lo") != 0 &&
 	       (is_there("hold", "attach") || is_there("hold", target->id)))
 		(void)usleep(10000);
@@ -381,8 +334,6 @@ int __wrap_natra_preload(struct natra *n, const struct natra_target *target,
 			 const struct natra_policy *policy,
 			 struct natra_info *ret_info)
 {
-	(void)n;
-	(void)ret_info;
 	return called("preload", "id=%s ifname=%s %s", target->id,
 		      target->ifname, policy_text(policy).text);
 }
@@ -392,7 +343,6 @@ int __wrap_natra_group_set(struct natra *n,
 {
 	int r = called("group_set", "name=%s", group->name);
 
-	(void)n;
 	if (is_there("kill-group", group->name))
 		(void)raise(SIGKILL);
 	return r;
@@ -400,7 +350,6 @@ int __wrap_natra_group_set(struct natra *n,
 
 int __wrap_natra_group_remove(struct natra *n, const char *name)
 {
-	(void)n;
 	return called("group_remove", "name=%s", name);
 }
 
@@ -414,7 +363,6 @@ int __wrap_natra_foreach_group(struct natra *n, natra_group_fn fn, void *arg)
 		.free_bytes = {300},
 	};
 
-	(void)n;
 	return is_there("group", "shop") ? fn(arg, &shop) : 0;
 }
 
@@ -424,7 +372,6 @@ int __wrap_natra_configure(struct natra *n, const char *id,
 	struct natra_info info;
 	int r = called("configure", "id=%s %s", id, policy_text(policy).text);
 
-	(void)n;
 	while (is_there("hold", "configure") || is_there("hold", id))
 		(void)usleep(10000);
 	if (r == 0)
@@ -438,7 +385,6 @@ int __wrap_natra_detach(struct natra *n, const struct natra_target *target)
 {
 	int r = called("detach", "id=%s", target->id);
 
-	(void)n;
 	return r < 0 ? r : unlink(path_of(target->id).text) == 0;
 }
 
@@ -447,7 +393,6 @@ int __wrap_natra_upgrade(struct natra *n, const char *id)
 	struct natra_info info;
 	int r = called("upgrade", "id=%s", id);
 
-	(void)n;
 	if (r == 0)
 		r = load(id, &info);
 	if (r == 0)
@@ -459,7 +404,6 @@ int __wrap_natra_probe(struct natra *n, struct natra_features *ret_features)
 {
 	int r = failing("probe");
 
-	(void)n;
 	if (r == 0)
 		ret_features->fq = true;
 	return r;
@@ -470,7 +414,6 @@ int __wrap_natra_query(struct natra *n, const char *id,
 {
 	int r = failing("query");
 
-	(void)n;
 	return r ? r : load(id, ret_info);
 }
 
@@ -482,7 +425,6 @@ int __wrap_natra_foreach_attachment(struct natra *n, natra_attachment_fn fn,
 	const struct dirent *entry;
 	int r = 0;
 
-	(void)n;
 	while (r == 0 && dir && (entry = readdir(dir))) {
 		struct natra_info info;
 		char id[NATRA_ID_MAX + 1];
@@ -508,10 +450,6 @@ int __wrap_natra_gc(struct natra *n, const char *network,
 		    const char *const *keep, size_t keep_len,
 		    size_t *ret_removed)
 {
-	(void)n;
-	(void)network;
-	(void)keep;
-	(void)keep_len;
 	*ret_removed = 0;
 	return called("gc", "all");
 }
@@ -522,7 +460,6 @@ int __wrap_natra_find_leftovers(struct natra *n,
 {
 	bool waits = access(waiting_of(target).text, F_OK) == 0;
 
-	(void)n;
 	ret_leftovers->waiting_ms = waits ? 5000 : 0;
 	ret_leftovers->tbf =
 		waits || access(leftovers_of(target).text, F_OK) == 0;
@@ -538,7 +475,6 @@ int __wrap_natra_find_leftovers(struct natra *n,
 int __wrap_natra_drain_leftovers(struct natra *n,
 				 const struct natra_target *target)
 {
-	(void)n;
 	if (is_there("slow", "drain_leftovers"))
 		later_s += 15;
 	return called("drain_leftovers", "id=%s", target->id);
@@ -557,7 +493,6 @@ int __wrap_natra_remove_leftovers(struct natra *n,
 {
 	int r = called("remove_leftovers", "id=%s", target->id);
 
-	(void)n;
 	if (r < 0)
 		return r;
 	(void)unlink(leftovers_of(target).text);

@@ -152,7 +152,6 @@ static int fill(struct natra_info *info, const char *id)
 
 int natra_probe(struct natra *n, struct natra_features *ret_features)
 {
-	(void)n;
 	*ret_features = (struct natra_features){
 		.sz = sizeof(*ret_features),
 		.kernel = "5.10.0",
@@ -202,8 +201,6 @@ int natra_attach(struct natra *n, const struct natra_target *target,
 int natra_configure(struct natra *n, const char *id,
 		    const struct natra_policy *policy)
 {
-	(void)n;
-	(void)id;
 	current = *policy;
 	return 0;
 }
@@ -225,7 +222,6 @@ static bool has_leftovers(const struct natra_target *target)
 int natra_find_leftovers(struct natra *n, const struct natra_target *target,
 			 struct natra_leftovers *ret_leftovers)
 {
-	(void)n;
 	*ret_leftovers = (struct natra_leftovers){.sz = sizeof(*ret_leftovers)};
 	if (!has_leftovers(target))
 		return 0;
@@ -241,14 +237,12 @@ int natra_find_leftovers(struct natra *n, const struct natra_target *target,
 
 int natra_drain_leftovers(struct natra *n, const struct natra_target *target)
 {
-	(void)n;
 	fprintf(stderr, "drain leftovers of %s\n", target->ifname);
 	return 0;
 }
 
 int natra_remove_leftovers(struct natra *n, const struct natra_target *target)
 {
-	(void)n;
 	fprintf(stderr, "remove leftovers of %s\n", target->ifname);
 	leftovers_removed = true;
 	return 0;
@@ -257,7 +251,6 @@ int natra_remove_leftovers(struct natra *n, const struct natra_target *target)
 int natra_foreach_subnet(struct natra *n, const char *id, natra_subnet_fn fn,
 			 void *arg)
 {
-	(void)n;
 	if (strcmp(id, "evil") != 0)
 		return -ENOENT;
 	return fn(arg, "10.0.0.0/8") || fn(arg, "2001:db8::/32");
@@ -269,7 +262,6 @@ int natra_foreach_class(struct natra *n, const char *id, natra_class_fn fn,
 	static const char *const subnets[] = {"10.0.0.0/8", "fd00::/8"};
 	struct natra_class class = NATRA_INIT(class);
 
-	(void)n;
 	if (strcmp(id, "bare") != 0)
 		return -ENOENT;
 	class.name = "cluster";
@@ -282,7 +274,6 @@ int natra_foreach_class(struct natra *n, const char *id, natra_class_fn fn,
 
 int natra_upgrade(struct natra *n, const char *id)
 {
-	(void)n;
 	fprintf(stderr, "upgrade %s\n", id);
 	if (strcmp(id, "gone") == 0 || strcmp(id, "newer") == 0)
 		return id[0] == 'g' ? -ENODEV : -ESTALE;
@@ -294,7 +285,6 @@ int natra_detach(struct natra *n, const struct natra_target *target)
 {
 	const char *id = target->id ? target->id : "by name";
 
-	(void)n;
 	fprintf(stderr, "detach %s\n", id);
 	return strcmp(id, "none") != 0;
 }
@@ -302,8 +292,6 @@ int natra_detach(struct natra *n, const struct natra_target *target)
 int natra_check(struct natra *n, const char *id,
 		const struct natra_policy *policy)
 {
-	(void)n;
-	(void)policy;
 	if (strcmp(id, "evil") == 0 && getenv("FAKE_CHECK"))
 		return -(int)strtol(getenv("FAKE_CHECK"), NULL, 10);
 	return strcmp(id, "gone") == 0 ? -ENODEV : 0;
@@ -311,13 +299,11 @@ int natra_check(struct natra *n, const char *id,
 
 int natra_query(struct natra *n, const char *id, struct natra_info *ret_info)
 {
-	(void)n;
 	return fill(ret_info, id);
 }
 
 int natra_find(struct natra *n, const struct natra_target *target, char *ret_id)
 {
-	(void)n;
 	if (strcmp(target->ifname, "eth0") != 0 &&
 	    strcmp(target->ifname, "old") != 0)
 		return -ENOENT;
@@ -346,7 +332,6 @@ int natra_stats(struct natra *n, const char *id, struct natra_stats *ret_stats)
 	const char *error = getenv("NATRA_FAKE_ERROR");
 	static uint64_t calls;
 
-	(void)n;
 	if (error && access(error, F_OK) == 0)
 		return -EPERM;
 	if (pod_number(id) >= 0) {
@@ -401,8 +386,6 @@ int natra_top(struct natra *n, const char *id, enum natra_direction direction,
 	};
 	size_t len = *inout_len < 2 ? *inout_len : 2;
 
-	(void)n;
-	(void)id;
 	if (direction == NATRA_DIRECTION_EGRESS)
 		len = 0;
 	memcpy(ret_flows, flows, len * sizeof(flows[0]));
@@ -420,7 +403,6 @@ int natra_events_open(struct natra *n, struct natra_events **ret_events)
 {
 	static struct natra_events events;
 
-	(void)n;
 	if (getenv("NATRA_FAKE_NO_EVENTS"))
 		return -ENOENT;
 	*ret_events = &events;
@@ -429,13 +411,11 @@ int natra_events_open(struct natra *n, struct natra_events **ret_events)
 
 int natra_events_fd(const struct natra_events *events)
 {
-	(void)events;
 	return STDIN_FILENO; /* /dev/null is always readable */
 }
 
 void natra_events_close(struct natra_events *events)
 {
-	(void)events;
 }
 
 int natra_events_read(struct natra_events *events,
@@ -492,7 +472,6 @@ int natra_foreach_neighbour(struct natra *n, const char *id,
 	};
 	int r;
 
-	(void)n;
 	entry.is_before_ours = strcmp(id, "bare") != 0;
 	if ((r = fn(arg, &entry)))
 		return r;
@@ -548,7 +527,6 @@ int natra_foreach_attachment(struct natra *n, natra_attachment_fn fn, void *arg)
 	struct natra_info info;
 	int r = 0;
 
-	(void)n;
 	if (getenv("NATRA_FAKE_PODS"))
 		return foreach_pod(fn, arg);
 	for (size_t i = 0; i < 5 && r == 0; i++)
@@ -580,9 +558,6 @@ int natra_foreach_stats(struct natra *n, natra_stats_fn fn, void *arg)
 int natra_gc(struct natra *n, const char *network, const char *const *keep,
 	     size_t keep_len, size_t *ret_removed)
 {
-	(void)n;
-	(void)keep;
-	(void)keep_len;
 	if (network && strcmp(network, "ends") == 0)
 		(void)raise(SIGTERM);
 	*ret_removed = 2;
