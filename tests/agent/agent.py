@@ -12,6 +12,10 @@ import time
 AGENT = os.environ["NATRA_AGENT"]
 
 
+def has_live():
+    return subprocess.run(["grep", "-q", "curl_multi_init", AGENT]).returncode == 0
+
+
 def words(line):
     """{key: value} of a log line."""
     return dict(w.split("=", 1) for w in shlex.split(line))

@@ -17,7 +17,6 @@ import tempfile
 import time
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from agent import Agent
 
 FAKE = os.environ.get("NATRA_AGENT_FAKE")

@@ -7,9 +7,9 @@ import subprocess
 import sys
 import unittest
 
-from agent import AGENT, Agent
+from agent import Agent, has_live
 from apiserver import ApiServer
-from podnode import FakeNode, wait_until
+from podnode import FakeNode, natra, wait_until
 
 NATRACTL = os.environ["NATRACTL"]
 PLUGIN = os.environ["NATRA_CNI"]
@@ -38,10 +38,8 @@ class KernelCase(unittest.TestCase):
     def pod(self, name, rate, egress=None, annotations=None, **conf):
         """A network namespace with a veth, whose result libcni keeps."""
         out = {"egressRate": egress} if egress else {}
-        self.node.pod(name, rate and {"ingressRate": rate, **out}, [
-            "ptp", {"type": "natra", **conf, "capabilities": {
-                "bandwidth": True, "io.kubernetes.cri.pod-annotations": True}}],
-            annotations)
+        self.node.pod(name, rate and {"ingressRate": rate, **out}, ["ptp", natra(**conf)],
+                      annotations)
         path = str(self.node.netns(name))
         run("unshare", f"--net={path}", "ip", "link", "set", "lo", "up")
         self.addCleanup(run, "umount", path)
@@ -95,7 +93,7 @@ class KernelCase(unittest.TestCase):
 
     def api_server(self):
         """An API server, and the options with which the agent follows it."""
-        if subprocess.run(["grep", "-q", "curl_multi_init", AGENT]).returncode:
+        if not has_live():
             self.skipTest("built without libcurl")
         api = ApiServer()
         self.addCleanup(api.close)

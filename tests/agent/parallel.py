@@ -16,8 +16,14 @@ def names(suite):
             yield test.id().removeprefix("__main__.")
 
 
-def main():
-    """Stands in for unittest.main(): with the names of tests, it runs these itself."""
+def main(live=False):
+    """Stands in for unittest.main(): with the names of tests, it runs these itself. They may
+    need an agent that follows edits."""
+    if live:
+        from agent import has_live
+        if not has_live():
+            print("natra-agent was built without libcurl")
+            sys.exit(77)
     if len(sys.argv) > 1:
         unittest.main()
     tests = list(names(unittest.defaultTestLoader.loadTestsFromModule(

@@ -13,6 +13,12 @@ from agent import Agent
 AGENT_FAKE = os.environ.get("NATRA_AGENT_FAKE")
 
 
+def natra(**keys):
+    """The plugin's element in a list, with these keys."""
+    return {"type": "natra", "capabilities": {
+        "bandwidth": True, "io.kubernetes.cri.pod-annotations": True}, **keys}
+
+
 def wait_until(true, what, timeout=60):
     end = time.monotonic() + timeout
     while not true():

@@ -2,21 +2,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """natra-agent follows natra's own annotations of running pods, and Calico's, if the
 plugin's configuration allows them."""
-import os
-import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import parallel
-from podnode import wait_until
-from test_live import IN, OUT, PLUGINS, Case, has_live
+from podnode import natra, wait_until
+from test_live import IN, OUT, Case
 
 
 class Annotations(Case):
     def test_own_annotations(self):
-        plugins = ["ptp", {
-            "type": "natra", "allowAnnotations": ["ingress-burst"],
-            "capabilities": {"bandwidth": True,
-                             "io.kubernetes.cri.pod-annotations": True}}]
+        plugins = ["ptp", natra(allowAnnotations=["ingress-burst"])]
         self.node.attached("net/a/eth0", 1000000, 0)
         self.pod(annotations={IN: "1M"}, plugins=plugins)
         self.start()
@@ -33,11 +27,8 @@ class Annotations(Case):
             with self.subTest(allowed=allowed):
                 name = f"p{len(allowed)}"
                 self.node.attached(f"net/{name}/eth0", 5000000, 0)
-                self.pod(name, {IN: "5M"}, ["ptp", {
-                    "type": "natra", "precedence": "lowest", "ingressRate": 10000000,
-                    "allowAnnotations": allowed,
-                    "capabilities": {"bandwidth": True,
-                                     "io.kubernetes.cri.pod-annotations": True}}])
+                self.pod(name, {IN: "5M"}, ["ptp", natra(
+                    precedence="lowest", ingressRate=10000000, allowAnnotations=allowed)])
                 if not self.agent:
                     self.start()
                 for annotations, limits in (({IN: "1G", OUT: "1G"}, (10000000, 1000000000)),
@@ -48,8 +39,8 @@ class Annotations(Case):
     def test_changed_configuration(self):
         """A pod keeps the configuration that it was made with, also when it is edited; one that
         was made without natra has the agent's."""
-        natra = {**PLUGINS[1], "precedence": "lowest", "egressRate": 7000000}
-        for name, plugins in ("a", ["ptp", natra]), ("b", ["ptp"]):
+        own = natra(precedence="lowest", egressRate=7000000)
+        for name, plugins in ("a", ["ptp", own]), ("b", ["ptp"]):
             self.node.attached(f"net/{name}/eth0", 1000000, 7000000)
             self.pod(name, {IN: "1M"}, plugins)
         self.start("--conf", "precedence=lowest", "--conf", "egressRate=3000000")
@@ -60,11 +51,8 @@ class Annotations(Case):
     def test_packets_and_connections(self):
         """Limits of packets and connections follow their annotations, Calico's as well,
         if they are allowed and their direction has a rate."""
-        plugins = ["ptp", {
-            "type": "natra",
-            "allowAnnotations": ["ingress-packet-rate", "egress-connection-rate"],
-            "capabilities": {"bandwidth": True,
-                             "io.kubernetes.cri.pod-annotations": True}}]
+        plugins = ["ptp", natra(
+            allowAnnotations=["ingress-packet-rate", "egress-connection-rate"])]
         self.node.attached("net/a/eth0", 1000000, 0)
         self.pod(annotations={IN: "1M"}, plugins=plugins)
         self.start()
@@ -87,7 +75,4 @@ class Annotations(Case):
 
 
 if __name__ == "__main__":
-    if not has_live():
-        print("natra-agent was built without libcurl")
-        sys.exit(77)
-    parallel.main()
+    parallel.main(live=True)

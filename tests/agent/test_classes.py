@@ -2,12 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """natra-agent lets the classes of a pod follow its annotation, with the kernel."""
 import json
-import os
 import subprocess
-import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import kernel_case
 from kernel_case import IN, NATRACTL, KernelCase, run
 from podnode import wait_until

@@ -10,6 +10,7 @@ usage: test_faults.py [ROW...]
   NATRA_PAUSE_S  how long the agent is stopped in the row "paused", 10 by default"""
 import concurrent.futures
 import contextlib
+import itertools
 import json
 import os
 import shutil
@@ -18,12 +19,11 @@ import socket
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from agent import AGENT
 from apiserver import ApiServer
 from certificates import make_certificates
 from podnode import FakeNode, wait_until
-from test_live import IN, PLUGINS, has_live
+from agent import has_live
+from test_live import IN, PLUGINS
 
 AT_ONCE = 4
 GIGABYTE = 10**9
@@ -180,46 +180,42 @@ def redirects(rig):
     rig.agent.wait("answers 307")
 
 
-def gigabyte_line(rig):
-    """1 GB without an end of the line, in each answer."""
-    part = b"x" * 10**6
-    rig.behave(lambda h: body(h, (part for _ in range(GIGABYTE // len(part)))))
-    rig.longest = rig.holds(6)
-    rig.well()
+def sends(doc, parts):
+    """Return a fault in which each answer has these parts, which `parts` makes, as long as
+    it lasts."""
+    def fault(rig):
+        rig.behave(lambda h: body(h, itertools.takewhile(lambda _: rig.api.behave, parts())))
+        rig.longest = rig.holds(6)
+        rig.well()
+    fault.__doc__ = doc
+    return fault
 
 
-def gigabyte_garbage(rig):
-    """1 GB of short lines that are no events."""
-    part = b"garbage\n" * 10**5
-    rig.behave(lambda h: body(h, (part for _ in range(GIGABYTE // len(part)))))
-    rig.longest = rig.holds(6)
-    rig.well()
+def times(count, part):
+    return lambda: (part for _ in range(count))
 
 
-def gigabyte_list(rig):
-    """16 MB of one value after the other, which would be 100 times as large in memory."""
-    part = b'{"type":"ADDED","object":{"spec":[' + b"1," * 7 * 10**6 + b"1]}}\n"
-    rig.behave(lambda h: body(h, (part for _ in range(20))))
-    rig.longest = rig.holds(6)
-    rig.well()
-
-
-def gigabyte_annotations(rig):
-    """16 MB of annotations of one pod."""
-    part = (b'{"type":"ADDED","object":{"metadata":{"name":"x","namespace":"y","uid":"u",'
-            b'"resourceVersion":"9","annotations":{"a":"1"' + b',"a":"1"' * 10**6 + b'}}}}\n')
-    rig.behave(lambda h: body(h, (part for _ in range(20))))
-    rig.longest = rig.holds(6)
-    rig.well()
-
-
-def other_pods(rig):
-    """It sends the pods of a whole cluster, 5000."""
-    rig.behave(lambda h: body(h, (event(
-        name=f"p{n}", namespace="far", uid=f"far-{n}", resourceVersion="9",
-        annotations={IN: "1M"}) for n in range(5000))))
-    rig.longest = rig.holds(6)
-    rig.well()
+SENT = {
+    "gigabyte_line": sends("1 GB without an end of the line.", times(1000, b"x" * 10**6)),
+    "gigabyte_garbage": sends("1 GB of short lines that are no events.",
+                              times(1250, b"garbage\n" * 10**5)),
+    "gigabyte_list": sends(
+        "16 MB of one value after the other, which would be 100 times as large in memory.",
+        times(20, b'{"type":"ADDED","object":{"spec":[' + b"1," * 7 * 10**6 + b"1]}}\n")),
+    "gigabyte_annotations": sends(
+        "16 MB of annotations of one pod.",
+        times(20, b'{"type":"ADDED","object":{"metadata":{"name":"x","namespace":"y","uid":"u",'
+              b'"resourceVersion":"9","annotations":{"a":"1"' + b',"a":"1"' * 10**6 +
+              b'}}}}\n')),
+    "other_pods": sends("The pods of a whole cluster, 5000.", lambda: (
+        event(name=f"p{n}", namespace="far", uid=f"far-{n}", resourceVersion="9",
+              annotations={IN: "1M"}) for n in range(5000))),
+    "gone_event": sends("A pod, and then 410.", lambda: [
+        event(name="x", namespace="y", uid="u", resourceVersion="9"),
+        b'{"type":"ERROR","object":{"code":410,"message":"too old"}}\n']),
+}
+for name in SENT:
+    SENT[name].__name__ = name
 
 
 def large_head(rig):
@@ -286,15 +282,6 @@ def wrong_types(rig):
 def gone_status(rig):
     """410 to each request."""
     rig.behave(lambda h: rig.api.answer(h, 410) or True)
-    rig.longest = rig.holds(4)
-    rig.well()
-
-
-def gone_event(rig):
-    """A pod, and then 410, in each answer."""
-    rig.behave(lambda h: body(h, [
-        event(name="x", namespace="y", uid="u", resourceVersion="9"),
-        b'{"type":"ERROR","object":{"code":410,"message":"too old"}}\n']))
     rig.longest = rig.holds(4)
     rig.well()
 
@@ -447,10 +434,9 @@ def two_agents(rig):
 
 
 PAUSE_S = int(os.environ.get("NATRA_PAUSE_S", "10"))
-FAULTS = [flaps, hangs_in_body, hangs_in_head, redirects, gigabyte_line, gigabyte_garbage,
-          gigabyte_list, gigabyte_annotations, other_pods, large_head, huge_chunks,
-          wrong_types, gone_status, gone_event, token_rotated, token_symlink, token_fifo,
-          ca_replaced, slow_clients, no_files, paused, two_agents]
+FAULTS = [flaps, hangs_in_body, hangs_in_head, redirects, *SENT.values(), large_head, huge_chunks,
+          wrong_types, gone_status, token_rotated, token_symlink, token_fifo, ca_replaced,
+          slow_clients, no_files, paused, two_agents]
 
 
 def said(agent):

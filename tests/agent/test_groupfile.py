@@ -2,12 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """natra-agent and the file of groups, with a library that only records its calls."""
 import json
-import os
-import sys
 import threading
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from podnode import wait_until
 from test_pods import Case
 

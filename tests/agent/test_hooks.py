@@ -14,7 +14,6 @@ import sys
 import threading
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../harness/python")
 import bpfsys
 import kernel_case
@@ -83,30 +82,21 @@ class Hooks(KernelCase):
             self.aws()
             self.back(agent, "aws restarts", begin, repairs)
 
-    def test_filters_removed(self):
-        """As Cilium does when it makes an endpoint's programs anew."""
-        self.attach("clsact-hostside")
-        agent = self.watched()
-        begin = time.monotonic()
-        for hook in HOOKS:
-            run("tc", "filter", "del", "dev", DEV, hook)
-        self.back(agent, "filters removed", begin)
-
-    def test_qdisc_removed(self):
-        """As Felix does."""
-        self.attach("clsact-hostside")
-        agent = self.watched()
-        begin = time.monotonic()
-        run("tc", "qdisc", "del", "dev", DEV, "clsact")
-        self.back(agent, "clsact removed", begin)
-
-    def test_host_side_of_a_podside_mode(self):
-        """It judges ingress there as well."""
-        self.attach("clsact-podside")
-        agent = self.watched()
-        begin = time.monotonic()
-        run("tc", "qdisc", "del", "dev", DEV, "clsact")
-        self.back(agent, "the judge of ingress removed", begin)
+    def test_removed(self):
+        """Filters go when Cilium makes an endpoint's programs anew, and the qdisc by Felix,
+        where natra judges ingress of a pod-side mode as well."""
+        filters = [["filter", "del", "dev", DEV, hook] for hook in HOOKS]
+        qdisc = [["qdisc", "del", "dev", DEV, "clsact"]]
+        for mode, calls in (("clsact-hostside", filters), ("clsact-hostside", qdisc),
+                            ("clsact-podside", qdisc)):
+            with self.subTest(mode=mode, calls=calls):
+                self.attach(mode)
+                agent = self.watched()
+                begin = time.monotonic()
+                for words in calls:
+                    run("tc", *words)
+                self.back(agent, f"{mode}: {calls[0][0]} removed", begin)
+                agent.stop()
 
     def test_link_in_front(self):
         """The kernel does not tell of links."""

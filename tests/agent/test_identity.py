@@ -6,9 +6,7 @@ import json
 import os
 import re
 import subprocess
-import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import kernel_case
 from agent import AGENT, Agent
 from kernel_case import IN, NATRACTL, KernelCase, run

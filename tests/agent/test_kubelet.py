@@ -2,15 +2,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """natra-agent follows the pods that the kubelet says there are: by a made-up kubelet, which
 is restarted, hangs, and sends what is no event."""
-import os
-import sys
-import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import parallel
 from kubelet import ADDED, DATA, GOAWAY, HEADERS, MODIFIED, Kubelet, event, field, frame
 from podnode import wait_until
-from test_live import IN, PLUGINS, Case, has_live
+from test_live import IN, PLUGINS, Case
 
 SOCKET = "/var/lib/kubelet/pods-api/pods-api.sock"
 
@@ -110,7 +106,4 @@ class ByKubelet(Case):
 
 
 if __name__ == "__main__":
-    if not has_live():
-        print("built without libcurl")
-        sys.exit(77)
-    parallel.main()
+    parallel.main(live=True)

@@ -4,14 +4,11 @@
 pod that asks for more than the maximum gets that and an Event."""
 import errno
 import json
-import os
-import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import parallel
 from podnode import wait_until
-from test_live import IN, Case, has_live
+from test_live import IN, Case
 
 
 class Namespaces(Case):
@@ -170,7 +167,4 @@ class Namespaces(Case):
 
 
 if __name__ == "__main__":
-    if not has_live():
-        print("natra-agent was built without libcurl")
-        sys.exit(77)
-    parallel.main()
+    parallel.main(live=True)

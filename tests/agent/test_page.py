@@ -5,14 +5,12 @@ import http.client
 import json
 import os
 import re
-import sys
 import tempfile
 import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from agent import Agent
 
 FAKE = os.environ["NATRA_AGENT_FAKE"]

@@ -5,11 +5,9 @@ was refused."""
 import json
 import os
 import subprocess
-import sys
 import time
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import parallel
 from agent import words
 from podnode import FakeNode

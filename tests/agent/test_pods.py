@@ -6,12 +6,10 @@ import itertools
 import json
 import os
 import signal
-import sys
 import time
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from podnode import FakeNode, wait_until
+from podnode import FakeNode, natra, wait_until
 
 
 class Case(unittest.TestCase):
@@ -29,6 +27,10 @@ class Case(unittest.TestCase):
     def calls(self, *names):
         return [c for c in self.node.calls() if c.split()[0] in names
                 and "preload" not in c]
+
+
+IN_THE_WAY = "16 leftovers ingress_mode: pace on 'veth1': qdisc 'tbf' (handle 1:) is installed"
+TAKE_OVER = "attach drain_leftovers remove_leftovers"
 
 
 class Adopt(Case):
@@ -183,11 +185,9 @@ class Adopt(Case):
 
     def test_joins_with_a_wrong_annotation(self):
         """No pod gets out of a group that is made later by an annotation that is wrong."""
-        self.node.pod("a", {"ingressRate": 1000000}, ["ptp", {
-            "type": "natra", "allowAnnotations": ["ingress-burst"],
-            "group": {"name": "{namespace}"},
-            "capabilities": {"bandwidth": True, "io.kubernetes.cri.pod-annotations": True}}],
-            {"natra.io/ingress-burst": "much"})
+        self.node.pod("a", {"ingressRate": 1000000}, ["ptp", natra(
+            allowAnnotations=["ingress-burst"], group={"name": "{namespace}"})], {
+                "natra.io/ingress-burst": "much"})
         self.node.attached("net/a/eth0", 1000000, 0)
         self.node.touch("group-shop")
         log = self.run_agent()
@@ -202,79 +202,71 @@ class Adopt(Case):
                             ("kubernetes.io/egress-bandwidth", False)):
             with self.subTest(name=name):
                 self.node.forget()
-                self.node.pod("a", {"ingressRate": 1000000}, ["ptp", {
-                    "type": "natra", "group": {"acrossNamespaces": True,
-                                               "name": "%s{annotation:%s}" % (
-                        "{annotation:x}" * (not joins), name)},
-                    "capabilities": {"bandwidth": True,
-                                     "io.kubernetes.cri.pod-annotations": True}}],
+                self.node.pod("a", {"ingressRate": 1000000}, ["ptp", natra(group={
+                    "acrossNamespaces": True, "name": "%s{annotation:%s}" % (
+                        "{annotation:x}" * (not joins), name)})],
                     {name: "shop", "x": "s"} if joins else {name: "hop", "x": "s"})
                 self.node.attached("net/a/eth0", 1000000, 0)
                 self.node.touch("group-shop")
                 self.run_agent()
                 self.assertEqual(len(self.calls("attach")), joins)
 
-    def test_leftovers(self):
-        self.node.pod("a", {"ingressRate": 1000000}, ["ptp", "bandwidth"])
-        self.node.leftovers("eth0")
-        self.run_agent()
-        self.assertEqual(self.calls("attach", "remove_leftovers"), [])
-        log = self.run_agent("--replace-bandwidth")
-        self.assertEqual([c.split()[0] for c in
-                          self.calls("attach", "remove_leftovers")],
-                         ["attach", "remove_leftovers"])
-        self.assertIn("replaced=1", log)
+    # What upstream's plugin has left, natra's own limits and the call that fails; natra's steps
+    # when it is asked to replace, a word of the log, and the limits in the end.
+    REPLACED = (
+        # natra is attached first, which shows that it can be.
+        ({"leftovers": ""}, None, "", "attach remove_leftovers", "replaced=1", (1000000, 0)),
+        # This is what a killed agent has begun.
+        ({"leftovers": ""}, (2000000, 0), "", "remove_leftovers", "replaced=1", (2000000, 0)),
+        # A direction without a limit of natra's keeps upstream's.
+        ({"leftovers": "", "ifb": True}, (0, 2000000), "", "", "", (0, 2000000)),
+        ({"leftovers": "", "ifb": True}, (2000000, 0), "", "", "", (2000000, 0)),
+        ({"leftovers": "", "ifb": True}, (2000000, 2000000), "", "remove_leftovers",
+         "replaced=1", (2000000, 2000000)),
+        ({"leftovers": "", "ifb": True}, None, "", "attach", "adopted=1", (1000000, 0)),
+        ({"leftovers": IN_THE_WAY, "ifb": True}, None, "", "attach", "failed=1", None),
+        # What waits passes before upstream's limits go.
+        ({"waiting": True}, None, "", TAKE_OVER, "replaced=1", (1000000, 0)),
+        ({"waiting": True}, (2000000, 0), "", "drain_leftovers remove_leftovers",
+         "replaced=1", (2000000, 0)),
+        ({"waiting": True, "leftovers": "", "ifb": True}, None, "", "attach", "adopted=1",
+         (1000000, 0)),
+        *(({**waiting, "leftovers": IN_THE_WAY}, None, "", TAKE_OVER + " attach",
+           "replaced=1", (1000000, 0)) for waiting in ({}, {"waiting": True})),
+        ({"waiting": True}, None, "drain_leftovers", TAKE_OVER, "is lost", (1000000, 0)),
+        # They are all that limits the pod where natra cannot be attached, so they stay.
+        ({"waiting": True, "leftovers": "16 other_id interface 'eth0' is attached as 'x'"}, None,
+         "", "attach", "failed=1", None),
+        ({"leftovers": "16 locked another process has had '/n' locked for 5000 ms"}, None, "",
+         "attach", "failed=1", None),
+        ({"leftovers": "16 other_qdisc qdisc 'tbf' (handle 1:) is installed"}, None, "",
+         "attach", "failed=1", None),  # in the pod
+        ({"leftovers": "95 - this kernel lacks BPF atomic instructions"}, None, "",
+         "attach", "failed=1", None),
+        ({"leftovers": ""}, None, "preload", "", "", None))
 
-    def test_leftovers_of_killed_agent(self):
-        """The next one finishes what it has begun, if it is asked to replace."""
-        self.node.pod("a", {"ingressRate": 1000000}, ["ptp", "bandwidth"])
-        self.node.attached("net/a/eth0", 2000000, 0)
-        self.node.leftovers("eth0")
-        self.run_agent()
-        self.assertEqual(self.calls("attach", "remove_leftovers"), [])
-        self.assertIn("replaced=1", self.run_agent("--replace-bandwidth"))
-        self.assertEqual(self.calls("attach", "configure", "remove_leftovers"),
-                         ["remove_leftovers id=net/a/eth0"])
-        self.assertEqual(self.node.limits("a"), (2000000, 0))
-
-    def test_leftovers_where_natra_has_no_limit(self):
-        """A direction without a limit of natra's keeps upstream's."""
-        self.node.pod("a", {"ingressRate": 1000000}, ["ptp", "bandwidth"])
-        self.node.leftovers("eth0", ifb=True)
-        for limits in ((0, 2000000), (2000000, 0)):
-            self.node.attached("net/a/eth0", *limits)
-            self.assertNotIn("replaced=1", self.run_agent("--replace-bandwidth"))
-            self.assertEqual(self.calls("remove_leftovers"), [])
-        self.node.attached("net/a/eth0", 2000000, 2000000)
-        self.assertIn("replaced=1", self.run_agent("--replace-bandwidth"))
-
-    def replacing(self):
-        return [c.split()[0] for c in self.calls("attach", "remove_leftovers")]
-
-    def test_first_leftovers_where_natra_has_no_limit(self):
-        """It is so also when natra's limits are set, and they are in the way."""
-        self.node.pod("a", {"ingressRate": 1000000}, ["ptp", "bandwidth"])
-        self.node.leftovers("eth0", ifb=True)
-        log = self.run_agent("--replace-bandwidth")
-        self.assertIn("adopted=1", log)
-        self.assertNotIn("replaced=1", log)
-        self.assertEqual(self.replacing(), ["attach"])
-        self.assertEqual(self.node.limits("a"), (1000000, 0))
-        self.node.forget()
-        self.node.leftovers("eth0", "16 leftovers ingress_mode: pace on 'veth1': qdisc"
-                            " 'tbf' (handle 1:) is installed", ifb=True)
-        self.assertIn("failed=1", self.run_agent("--replace-bandwidth"))
-        self.assertEqual(self.replacing(), ["attach"])
-
-    def test_leftovers_in_the_way(self):
-        self.node.pod("a", {"ingressRate": 1000000}, ["ptp", "bandwidth"])
-        self.node.leftovers("eth0", "16 leftovers ingress_mode: pace on 'veth1': qdisc"
-                            " 'tbf' (handle 1:) is installed")
-        log = self.run_agent("--replace-bandwidth")
-        self.assertEqual([c.split()[0] for c in
-                          self.calls("attach", "remove_leftovers")],
-                         ["attach", "remove_leftovers", "attach"])
-        self.assertIn("replaced=1", log)
+    def test_replaced(self):
+        for there, own, fails, steps, word, limits in self.REPLACED:
+            with self.subTest(there=there, own=own, fails=fails):
+                self.node.forget()
+                self.node.pod("a", {"ingressRate": 1000000}, ["ptp", "bandwidth"])
+                if own:
+                    self.node.attached("net/a/eth0", *own)
+                if "leftovers" in there:
+                    self.node.leftovers("eth0", there["leftovers"], there.get("ifb"))
+                if "waiting" in there:
+                    self.node.waiting("a")
+                if fails:
+                    self.node.fail(fails, 95)
+                if word == "replaced=1":
+                    # Nothing is done that was not asked for.
+                    self.run_agent()
+                    self.assertEqual(self.steps(), [])
+                log = self.run_agent("--replace-bandwidth")
+                self.assertEqual([s for s, _ in self.steps()], steps.split())
+                self.assertIn(word, log)
+                self.assertEqual("replaced=1" in log, "remove_leftovers" in steps)
+                self.assertEqual(self.node.limits("a"), limits)
 
     STEPS = ("attach", "detach", "drain_leftovers", "remove_leftovers")
 
@@ -286,9 +278,6 @@ class Adopt(Case):
             self.node.pod(name, {"ingressRate": 1000000}, ["ptp", "bandwidth"])
             self.node.waiting(name)
 
-    # natra is attached first, which shows that it can be.
-    TAKE_OVER = ("attach", "drain_leftovers", "remove_leftovers")
-
     def test_waiting(self):
         """What waits passes before upstream's limits go, when others are done."""
         self.deep("a", "c")
@@ -299,16 +288,8 @@ class Adopt(Case):
         self.assertEqual(steps[:2], [("attach", "b"), ("remove_leftovers", "b")])
         for name in ("a", "c"):
             self.assertEqual([s for s, n in steps[2:] if n == name],
-                             list(self.TAKE_OVER))
+                             TAKE_OVER.split())
             self.assertEqual(self.node.limits(name), (1000000, 0))
-
-    def test_waiting_beside_limits(self):
-        """It is so where both limits hold, and natra's stay as they were."""
-        self.deep("a")
-        self.node.attached("net/a/eth0", 2000000, 0)
-        self.assertIn("replaced=1", self.run_agent("--replace-bandwidth"))
-        self.assertEqual([s for s, _ in self.steps()], list(self.TAKE_OVER[1:]))
-        self.assertEqual(self.node.limits("a"), (2000000, 0))
 
     def test_pod_ends_while_its_queue_drains(self):
         """The limits that came after its DEL are removed."""
@@ -321,37 +302,6 @@ class Adopt(Case):
             agent.wait("looked at the running pods")
             agent.stop()
         self.assertIsNone(self.node.limits("a"))
-
-    def test_waiting_stays(self):
-        """Nothing drains that is not removed."""
-        self.deep("a")
-        self.run_agent()
-        self.assertEqual(self.steps(), [])
-        self.node.leftovers("eth0", ifb=True)
-        self.assertIn("adopted=1", self.run_agent("--replace-bandwidth"))
-        self.assertEqual(self.steps(), [("attach", "a")])
-
-    def test_waiting_in_the_way(self):
-        self.deep("a")
-        self.node.leftovers("eth0", "16 leftovers ingress_mode: pace on 'veth1': qdisc"
-                            " 'tbf' (handle 1:) is installed")
-        self.assertIn("replaced=1", self.run_agent("--replace-bandwidth"))
-        self.assertEqual([s for s, _ in self.steps()],
-                         ["attach", "drain_leftovers", "remove_leftovers", "attach"])
-
-    def test_waiting_where_natra_fails(self):
-        self.deep("a")
-        self.node.leftovers("eth0", "16 other_id interface 'eth0' is attached as 'x'")
-        self.assertIn("failed=1", self.run_agent("--replace-bandwidth"))
-        self.assertEqual(self.steps(), [("attach", "a")])
-
-    def test_draining_fails(self):
-        self.deep("a")
-        self.node.fail("drain_leftovers", 1)
-        log = self.run_agent("--replace-bandwidth")
-        self.assertIn("is lost", log)
-        self.assertIn("replaced=1", log)
-        self.assertEqual([s for s, _ in self.steps()], list(self.TAKE_OVER))
 
     def test_killed_while_replacing(self):
         """natra's limits are on record, those of a pod that natractl alone limits as
@@ -394,29 +344,6 @@ class Adopt(Case):
             time.sleep(1)
             self.assertEqual(agent.count("looked at the running pods"), 1)
             agent.stop()
-
-    def test_leftovers_not_in_the_way(self):
-        """They are all that limits the pod, so they stay."""
-        for error in (
-                "16 locked another process has had '/n' locked for 5000 ms",
-                "16 other_qdisc qdisc 'tbf' (handle 1:) is installed",  # in the pod
-                "95 - this kernel lacks BPF atomic instructions"):
-            with self.subTest(error):
-                self.node.forget()
-                self.node.pod("a", {"ingressRate": 1000000}, ["ptp"])
-                self.node.leftovers("eth0", error)
-                log = self.run_agent("--replace-bandwidth")
-                self.assertEqual(len(self.calls("attach")), 1)
-                self.assertEqual(self.calls("remove_leftovers"), [])
-                self.assertIn("failed=1", log)
-
-    def test_leftovers_without_programs(self):
-        """On a kernel that lacks something, no attachment will ever hold."""
-        self.node.pod("a", {"ingressRate": 1000000}, ["ptp", "bandwidth"])
-        self.node.leftovers("eth0")
-        self.node.fail("preload", 95)
-        self.run_agent("--replace-bandwidth")
-        self.assertEqual(self.calls("attach", "remove_leftovers"), [])
 
     def test_failure(self):
         self.node.pod("a", {"ingressRate": 1000000}, ["ptp"])
@@ -532,10 +459,8 @@ class Adopt(Case):
         self.assertLess(time.monotonic() - begin, 5)
 
     def test_annotations_that_are_a_list(self):
-        self.node.pod("a", {"ingressRate": 1000000}, ["ptp", {
-            "type": "natra", "capabilities": {
-                "bandwidth": True, "io.kubernetes.cri.pod-annotations": True}}],
-            ["natra.io/fast-pass"])
+        self.node.pod("a", {"ingressRate": 1000000}, ["ptp", natra()],
+                      ["natra.io/fast-pass"])
         self.node.pod("b", {"ingressRate": 1000000}, ["ptp"])
         log = self.run_agent()
         self.assertIn("capabilityArgs.io.kubernetes.cri.pod-annotations: "

@@ -8,13 +8,11 @@ import resource
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from agent import AGENT, Agent, words
 from podnode import wait_until
 

@@ -2,16 +2,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What the pods of one tenant ask for does not keep natra-agent from those of another."""
 import json
-import os
-import sys
 import threading
 import time
-import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import parallel
-from podnode import wait_until
-from test_live import IN, OUT, PLUGINS, Case, has_live
+from podnode import natra, wait_until
+from test_live import IN, OUT, PLUGINS, Case
 
 
 class Tenants(Case):
@@ -212,10 +208,8 @@ class Tenants(Case):
         """Limits of packets are lowered like rates; bursts and the fast pass become
         stricter only."""
         self.node.attached("net/a/eth0", 10000000, 0)
-        self.pod(annotations={IN: "10M"}, plugins=["ptp", {
-            "type": "natra", "allowAnnotations": ["ingress-packet-rate", "fast-pass",
-                                                  "ingress-burst"],
-            "capabilities": {"bandwidth": True, "io.kubernetes.cri.pod-annotations": True}}])
+        self.pod(annotations={IN: "10M"}, plugins=["ptp", natra(
+            allowAnnotations=["ingress-packet-rate", "fast-pass", "ingress-burst"])])
         self.start("--edits=lower")
         packets, limits = "natra.io/ingress-packet-rate", (10000000, 0)
         self.api.put("a", {IN: "10M", packets: "10k"})
@@ -344,7 +338,4 @@ class Tenants(Case):
 
 
 if __name__ == "__main__":
-    if not has_live():
-        print("natra-agent was built without libcurl")
-        sys.exit(77)
-    parallel.main()
+    parallel.main(live=True)

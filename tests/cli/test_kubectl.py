@@ -11,14 +11,12 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import tarfile
 import tempfile
 import time
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from fake_cluster import Cluster
 
 TOOL = Path(__file__).resolve().parents[2] / "tools/kubectl/kubectl-natra"

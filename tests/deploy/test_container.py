@@ -10,7 +10,6 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cache
 from container import (make_root, readyz, sh, start, start_pod, stop, write_result)
 

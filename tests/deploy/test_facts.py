@@ -6,11 +6,9 @@ import json
 import os
 import re
 import subprocess
-import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from cache import DEPLOY, SOURCE
 
 AGENT, NATRACTL = os.environ["NATRA_AGENT"], os.environ["NATRACTL"]

@@ -12,7 +12,6 @@ import tarfile
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cache
 
 PROGRAMS = ("natra-agent", "natractl", "natra")

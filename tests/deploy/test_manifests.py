@@ -6,11 +6,9 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cache
 
 cache.need(cache.HELM, cache.KUSTOMIZE, cache.VALIDATE)

@@ -7,11 +7,9 @@ import json
 import os
 import re
 import subprocess
-import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from cache import DEPLOY
 
 NATRACTL, PLUGIN = os.environ["NATRACTL"], os.environ["NATRA_CNI"]

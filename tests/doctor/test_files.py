@@ -9,13 +9,11 @@ import re
 import shutil
 import socket
 import subprocess
-import sys
 import threading
 import time
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import test_behind
 import test_pods
 from patient import ANNOTATIONS, NATRA, NEW, OLD, Case, Node, page_blocks

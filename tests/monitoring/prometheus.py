@@ -11,7 +11,6 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from node import (Prometheus, check_dashboard, dashboard, draw_dashboard, is_of_what_is_wrong,
                   need, series)
 from isolation import BPFFS

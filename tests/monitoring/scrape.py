@@ -11,12 +11,10 @@ import socket
 import statistics
 import struct
 import subprocess
-import sys
 import termios
 import threading
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from node import get, need, series
 from isolation import BPFFS
 from agent import Agent

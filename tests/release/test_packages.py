@@ -6,7 +6,6 @@ installed, upgraded and removed while a pod has limits and traffic.
 The limits hold from the installation on to the end, also after the packages have gone.
 """
 import json
-import os
 import re
 import shutil
 import subprocess

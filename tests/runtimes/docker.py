@@ -10,10 +10,8 @@ so.
 import json
 import os
 import subprocess
-import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from containers import (CAPS, HERE, OUT, ROOTFS, Journal, Runtime, capped, need,
                         nothing_left)
 from commands import sh

@@ -8,9 +8,7 @@ system's log in one line.
 """
 import json
 import os
-import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from containers import (CAPS, IN, OUT, ROOTFS, Journal, Runtime, capped, need,
                         nothing_left)
 from commands import sh
