@@ -17,13 +17,13 @@ from node import BIN_DIR, IP, NET_DIR, PODS, write
 from script import option
 
 AGENT = "/run/cilium-bin/cilium-agent"
-# What natra says that loses its limit beside it: by TCX the host-side modes.
-SAID = {"on": {"tcx-hostside": ("in",), "clsact-hostside": BOTH}, "off": {}}
-# What does so at once. Only with its replacement of kube-proxy Cilium redirects past the host side.
-# Beside that, clsact-hostside was not measured yet: what is here of it is what tcx-hostside had.
+# What natra says that loses its limit beside it, by whether it has TCX: it does not see whether
+# Cilium replaces kube-proxy, with which it redirects past the host side.
+SAID = {"on": {"tcx-hostside": ("in",), "clsact-hostside": BOTH},
+        "off": {"tcx-hostside": ("in",), "clsact-hostside": ("in",)}}
+# What does so, by that and by whether it replaces kube-proxy.
 LOST = {("on", "off"): {"clsact-hostside": ("out",)}, ("on", "on"): SAID["on"],
-        # natra does not see by its filters that it redirects; check finds it by counting.
-        ("off", "on"): {"tcx-hostside": ("in",), "clsact-hostside": ("in",)}}
+        ("off", "on"): SAID["off"]}
 
 
 def one_bpffs():

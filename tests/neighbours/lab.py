@@ -39,11 +39,11 @@ NEXT_NATRACTL = f"{WORK}/next-natractl"
 # The streams' ports are above these. A policy allows the second one after its change.
 DENIED, LATER = 900, 901
 # A bucket has half a second of the rate, and programs of another build begin with a full
-# one, so two of them can be in one second, and what waited for a CPU before. Without a limit
-# hundreds of times as much passes.
-MOST_IN_SECOND, MOST_IN_10_MS = 2.6, 100
-# So many times its cap a direction has that a mode leaves without a limit.
-UNLIMITED = 3
+# one, so two of them can be in one second. Without a limit hundreds of times as much passes.
+MOST_IN_SECOND, MOST_IN_10_MS = 1.9, 100
+# So many times its cap a direction has that a mode leaves without a limit. Its streams send no
+# more than the other number, since the machine could do nothing else beside tens of Gbit/s.
+UNLIMITED, OFFERED = 3, 20
 BOTH = ("in", "out")
 KEYS = ("beside", "mode", "at first", "same node", "policy", "it restarts", "its policy changes",
         "natra upgraded", "natra uninstalled", "policy held", "most in 10 ms", "most in 1 s",
@@ -57,10 +57,10 @@ class Neighbour:
     name = None
     policies = False
     # By mode, the directions in which natra says that no limit holds beside it, and those of
-    # them that have none at once.
+    # them that have none.
     said, lost = {}, {}
-    # The modes in which it removes natra's hook, until natra-agent puts it back. The most of that
-    # time is not judged, but that the limit is back then: measure() has three times 3 s for it.
+    # The modes in which it removes natra's hook into the pod, until natra-agent puts it back. What
+    # passes in that time is not judged, but that the limit is back then.
     gaps = ()
     health = None       # the address, or the request, that wait_healthy() asks
 
@@ -131,10 +131,13 @@ def service_account(node):
 class Lanes(Traffic):
     """Streams into the limited pod and out of it, of which each direction counts as one."""
 
-    def __init__(self, limited, others):
+    def __init__(self, limited, others, unlimited):
         self.streams = {}
         for other in others:
             self.streams |= Traffic(other, {other.name: limited}).streams
+        for (_, way), stream in self.streams.items():
+            if way in unlimited:
+                stream.send_at_most(OFFERED * CAPS[way] / len(others))
 
     def read(self):
         now, each = super().read()
@@ -194,7 +197,6 @@ class Scene:
         self.neighbour, self.agent, self.mode = neighbour, agent, mode
         self.cluster, self.report = neighbour.cluster, neighbour.cluster.report
         self.said, self.lost = neighbour.said.get(mode, ()), neighbour.lost.get(mode, ())
-        self.cells, self.verdicts = [], []
 
     def words(self):
         """Return the agent's arguments. ADD refuses a mode that loses a limit unless it is told
@@ -226,7 +228,7 @@ class Scene:
                 except RuntimeError:
                     got = not good
                 self.verdicts.append(got == good)
-                self.report.equal(f"  {what}: port {port} {way}, allowed", got, good)
+                self.report.equal(f"  {what}: port {port} {way}, allowed", got, good, exact=False)
 
     def policed(self, what, ports, **wanted):
         """Make the policy of these ports, if the neighbour has policies."""
@@ -249,7 +251,7 @@ class Scene:
                 name = f"  {what}: {way}"
                 if way in self.lost:
                     self.report.least(f"{name}, without a limit", rate / CAPS[way], UNLIMITED)
-                elif way not in self.said:
+                else:
                     self.report.near(name, rate / MBIT, CAPS[way] / MBIT, 0.1, " Mbit/s")
             return got
         self.cells.append(in_and_out(self.report.measure(f"{self.mode}, {what}", cell)))
@@ -270,8 +272,7 @@ class Scene:
         found = {f["check"] for f in doctor["findings"] if "limited" in f["subject"]}
         self.report.equal("  doctor says does-not-hold", "does-not-hold" in found,
                           bool(self.said))
-        if self.lost or not self.said:
-            self.report.equal("  check says ok", check.returncode == 0, not self.lost)
+        self.report.equal("  check says ok", check.returncode == 0, not self.lost)
         return ["warns" if self.said else "ok", "fails" if check.returncode else "ok",
                 ", ".join(sorted(found - OF_THE_KERNEL)) or "sound"]
 
@@ -309,18 +310,20 @@ class Scene:
     def peaks(self, recorder, begin):
         """Return the most in 10 ms and in a second, in parts of the cap, of what has one."""
         def cap(way):
-            return math.inf if way in self.said or way in self.lost else CAPS[way]
+            has_gap = way == "in" and self.mode in self.neighbour.gaps
+            return math.inf if way in self.lost or has_gap else CAPS[way]
 
         found = [recorder.most(begin, seconds, cap) for seconds in (0.01, 1)]
-        if self.mode not in self.neighbour.gaps:
-            self.report.most("  most in 10 ms, of the cap", found[0], MOST_IN_10_MS)
-            self.report.most("  most in a second, of the cap", found[1], MOST_IN_SECOND)
+        self.report.most("  most in 10 ms, of the cap", found[0], MOST_IN_10_MS)
+        self.report.most("  most in a second, of the cap", found[1], MOST_IN_SECOND)
         return found
 
     def play(self):
+        """Return the line of the table."""
+        self.cells, self.verdicts = [], []
         self.install()
         self.pods()
-        self.lanes = Lanes(self.limited, (self.cluster.client, self.peer))
+        self.lanes = Lanes(self.limited, (self.cluster.client, self.peer), self.lost)
         recorder = Recorder(self.lanes, 0.01)
         time.sleep(2)
         begin = time.monotonic()
@@ -339,8 +342,8 @@ class Scene:
         peaks = self.peaks(recorder, begin)
         self.end()
         held = f"{sum(self.verdicts)} of {len(self.verdicts)}" if self.verdicts else "–"
-        table([self.neighbour.name, self.mode, *self.cells, held,
-               *(f"{peak:.1f}" for peak in peaks), *said])
+        return [self.neighbour.name, self.mode, *self.cells, held,
+                *(f"{peak:.1f}" for peak in peaks), *said]
 
 
 def run(kind, *options):
@@ -363,8 +366,10 @@ def run(kind, *options):
         agent = Agent(cluster)
         agent.create_objects()
         table(KEYS, ["---"] * len(KEYS))
+        cluster.report.tries = 2
         for mode in arguments.mode.split(",") if arguments.mode else Natra.modes():
-            Scene(neighbour, agent, mode).play()
+            # What no bound could be judged by is played once more, as a whole.
+            table(cluster.report.measure(mode, Scene(neighbour, agent, mode).play))
         neighbour.stop()
 
     def told(cluster, arguments):

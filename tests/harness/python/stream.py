@@ -19,6 +19,7 @@ CHUNK_BYTES = 1 << 18
 TCPI_BYTES = 160
 TCP_ESTABLISHED = 1             # of net/tcp_states.h, the first byte of it
 BYTES_RECEIVED_AT, DATA_SEGS_IN_AT = 128, 152
+SO_MAX_PACING_RATE = 47         # of asm-generic/socket.h
 
 
 def header_bytes(version):
@@ -111,6 +112,11 @@ class Stream:
 
     def wire_bytes(self):
         return wire_bytes(self._in, self.header)
+
+    def send_at_most(self, bits):
+        """Have TCP send no more than this in a second."""
+        self._out.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE,
+                             struct.pack("=Q", int(bits) // 8))
 
     def is_established(self):
         return all(s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] ==
