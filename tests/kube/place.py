@@ -25,6 +25,8 @@ WRITTEN = ("etc", "opt", "var")
 # to a file system of its own.
 IN_MEMORY = ("/run", "/var/lib/containerd", "/var/lib/kubelet", "/var/lib/etcd",
              "/var/lib/cni", "/var/log")
+# Where a node mounts; the tests of packages and images mount below /tmp and /var/tmp.
+NODE_DIRS = tuple(f"/{name}/" for name in ("etc", "mnt", "opt", "run", "sys", "var/lib", "var/log"))
 GONE_SECONDS = 30
 
 
@@ -110,19 +112,26 @@ def remove_abandoned():
 
 
 def traces():
-    """Return what a node could leave on the machine. Those of other nodes are theirs."""
+    """Return what a node could leave on the machine, in places where nobody else writes while it runs.
+
+    Of BPF programs these are the ones on the machine's own interfaces: others load programs for pods
+    of theirs all the time, and net/lifecycle.py counts what is left of a pod's.
+    """
     found = {f"cgroup {d}" for point, _, _ in hierarchies()
              for d, _, _ in os.walk(point) if f"{PREFIX}{os.getpid()}" in d or
              PREFIX not in d and ("/k8s.io" in d or "/kubepods" in d)}
     with open("/proc/mounts") as f:
-        found |= {f"mount {line.split()[1]}" for line in f}
-    found |= {f"BPF program {p['id']} {p.get('name')}" for p in bpftool("prog")
-              if p.get("name", "").startswith("natra")}
-    found |= {f"file {path}" for directory in (
-            "/etc/cni", "/opt/cni", "/var/lib/cni", "/var/lib/kubelet",
-            "/var/lib/containerd", "/var/lib/etcd", "/run/containerd", "/run/netns",
-            "/sys/fs/bpf") for path in (
-                    *glob.glob(directory), *glob.glob(f"{directory}/*"))}
+        points = [line.split()[1] for line in f]
+    found |= {f"mount {point}" for point in points if point.startswith(NODE_DIRS)}
+    [by_kind] = bpftool("net")
+    found |= {f"BPF program {p.get('id', p.get('prog_id'))} at {p['devname']}"
+              for p in by_kind["xdp"] + by_kind["tc"]}
+    # containerd gives the namespaces of its pods these names.
+    found |= {f"file {path}" for pattern in ("/run/netns/cni-*", *(
+            f"{directory}{end}" for directory in (
+                "/etc/cni", "/opt/cni", "/var/lib/cni", "/var/lib/kubelet", "/var/lib/containerd",
+                "/var/lib/etcd", "/run/containerd", "/sys/fs/bpf") for end in ("", "/*")))
+              for path in glob.glob(pattern)}
     return found
 
 
