@@ -194,6 +194,9 @@ func TestCounters(t *testing.T) {
 	stats := same(t, "stats", func(n *natra.Handle) (natra.Stats, error) {
 		return n.Stats(background, "counters")
 	})
+	if link := stats.Ingress.Other.Packets + stats.Egress.Other.Packets; link != 0 {
+		t.Errorf("%d packets of the kernel's own", link)
+	}
 	in := stats.Ingress
 	if in.Mice.Packets == 0 || in.DroppedRate.Packets == 0 || in.HeavyFlows != 1 ||
 		in.Mice.Packets+in.Admitted.Packets+in.DroppedRate.Packets < 50 {

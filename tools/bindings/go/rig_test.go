@@ -71,7 +71,8 @@ var podNumber struct {
 	last int
 }
 
-// pod is a namespace with eth0, whose peer is in the node.
+// pod is a namespace with eth0, whose peer is in the node. The kernel sends nothing there by itself,
+// which would count between two readings: both ends know each other's address, and have none of IPv6.
 type pod struct {
 	name, path, host, ip string
 }
@@ -86,9 +87,12 @@ func newPod(t testing.TB) pod {
 	p := pod{name: fmt.Sprintf("go%d", number), host: fmt.Sprintf("h-go%d", number),
 		ip: fmt.Sprintf("10.79.%d.2", number)}
 	p.path = "/run/netns/" + p.name
-	sh(t, "ip netns add %[1]s; ip link add %[2]s type veth peer name eth0 netns %[1]s;"+
-		"ip addr add 10.79.%[3]d.1/24 dev %[2]s; ip link set %[2]s up;"+
-		"ip -n %[1]s addr add %[4]s/24 dev eth0; ip -n %[1]s link set eth0 up",
+	sh(t, "ip netns add %[1]s; ip link add %[2]s address 02:00:00:00:00:01 type veth "+
+		"peer name eth0 address 02:00:00:00:00:02 netns %[1]s;"+
+		"ip addr add 10.79.%[3]d.1/24 dev %[2]s; ip link set %[2]s addrgenmode none up;"+
+		"ip -n %[1]s addr add %[4]s/24 dev eth0; ip -n %[1]s link set eth0 addrgenmode none up;"+
+		"ip neigh add %[4]s lladdr 02:00:00:00:00:02 dev %[2]s;"+
+		"ip -n %[1]s neigh add 10.79.%[3]d.1 lladdr 02:00:00:00:00:01 dev eth0",
 		p.name, p.host, number, p.ip)
 	t.Cleanup(func() {
 		exec.Command("ip", "link", "del", p.host).Run()
