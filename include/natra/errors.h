@@ -49,6 +49,7 @@ enum natra_code {
 	/** EBADE: all is there, but packets pass natra's program: see
 	 *  `ingress_bypassed_percent` of natra_info. */
 	NATRA_CODE_BYPASSED,
+	NATRA_CODE_FIELD, /**< EINVAL: what the caller gave is not allowed, or missing */
 	NATRA_CODE_MAX
 };
 
@@ -64,7 +65,10 @@ NATRA_API enum natra_code natra_error_code(const struct natra *n);
  *         "subnets" for either list, with
  *         NATRA_CODE_CLASSES_DIFFER the class, or "classes" if only their number differs,
  *         with NATRA_CODE_BYPASSED the direction,
- *         with NATRA_CODE_ANNOTATION the annotation; else "". Owned by the handle. */
+ *         with NATRA_CODE_ANNOTATION the annotation,
+ *         with NATRA_CODE_FIELD the argument or the struct's member ("policy.sz" if a struct
+ *         has no such size), or several by commas of which one is needed, or a variable of
+ *         the environment; else "". Owned by the handle. */
 NATRA_API const char *natra_error_about(const struct natra *n);
 
 /** @brief Name of a code, such as "not_attached"; "" of NATRA_CODE_NONE; NULL if out of

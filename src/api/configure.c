@@ -164,7 +164,8 @@ static int merge_lists(struct natra *n, const struct subnets *given,
 	*ret_merged = subnets_merge(given, pinned);
 	subnets_set_lengths(ret_merged, p);
 	p->classes_len = ret_merged->classes_len;
-	return subnets_check(ret_merged, error_room(n), HANDLE_ERROR_MAX);
+	return with_field(
+		n, subnets_check(ret_merged, error_room(n), HANDLE_ERROR_MAX));
 }
 
 static int change(struct natra *n, const struct pin_dir *dir,

@@ -14,7 +14,8 @@ static int check_name(struct natra *n, const char *name)
 {
 	if (!n)
 		return -EINVAL;
-	return group_check_name("name", name, error_room(n), HANDLE_ERROR_MAX);
+	return with_field(n, group_check_name("name", name, error_room(n),
+					      HANDLE_ERROR_MAX));
 }
 
 /* Reads the caller's struct, of which what is only reported is ignored. */
@@ -26,7 +27,9 @@ static int group_in(struct natra *n, const struct natra_group_info *group,
 	if (!n)
 		return -EINVAL;
 	r = struct_in(n, "group", ret, FIRST_GROUP, sizeof(*ret), group);
-	return r < 0 ? r : group_check(ret, error_room(n), HANDLE_ERROR_MAX);
+	if (r < 0)
+		return r;
+	return with_field(n, group_check(ret, error_room(n), HANDLE_ERROR_MAX));
 }
 
 int natra_group_set(struct natra *n, const struct natra_group_info *group)

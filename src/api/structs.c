@@ -185,13 +185,15 @@ int policy_in(struct natra *n, const struct natra_policy *policy,
 	if (r == 0)
 		r = automatic_in(n, &p, ret_automatic);
 	if (r == 0)
-		r = policy_check(&p, error_room(n), HANDLE_ERROR_MAX);
+		r = with_field(
+			n, policy_check(&p, error_room(n), HANDLE_ERROR_MAX));
 	if (r < 0)
 		return r;
 	r = subnets_read(&p, &subnets);
 	if (r < 0)
 		return fail_errno(n, r, "read the subnets");
-	r = subnets_check(&subnets, error_room(n), HANDLE_ERROR_MAX);
+	r = with_field(
+		n, subnets_check(&subnets, error_room(n), HANDLE_ERROR_MAX));
 	if (r < 0)
 		return r;
 	if (subnets.kind)

@@ -46,7 +46,7 @@ int refuse(struct natra *n, int r, const char *format, ...)
 	set_error(n, format, args);
 	va_end(args);
 	str_one_line(n->error);
-	return r;
+	return with_field(n, r);
 }
 
 int with_code(struct natra *n, enum natra_code code, int r)
@@ -59,6 +59,16 @@ int with_name(struct natra *n, enum natra_code code, const char *name, int r)
 {
 	(void)str_copy(n->about, sizeof(n->about), name);
 	return with_code(n, code, r);
+}
+
+int with_field(struct natra *n, int r)
+{
+	const size_t len = strcspn(n->error, ":");
+
+	if (r != -EINVAL)
+		return r;
+	(void)snprintf(n->about, sizeof(n->about), "%.*s", (int)len, n->error);
+	return with_code(n, NATRA_CODE_FIELD, r);
 }
 
 char *error_room(struct natra *n)

@@ -30,7 +30,7 @@ __attribute__((format(printf, 3, 4))) int fail_errno(struct natra *n, int r,
 						     const char *format, ...);
 
 /* Does the same without the meaning of the errno, for a line that needs no such
- * explanation. */
+ * explanation. With -EINVAL it is with_field(). */
 __attribute__((format(printf, 3, 4))) int refuse(struct natra *n, int r,
 						 const char *format, ...);
 
@@ -38,6 +38,10 @@ __attribute__((format(printf, 3, 4))) int refuse(struct natra *n, int r,
 int with_code(struct natra *n, enum natra_code code, int r);
 /* Does the same, with the name of what the error is about. */
 int with_name(struct natra *n, enum natra_code code, const char *name, int r);
+
+/* Does it with NATRA_CODE_FIELD for r == -EINVAL: the text begins with the name of what the
+ * caller gave wrong, or of several by commas, and a colon. */
+int with_field(struct natra *n, int r);
 
 /* Returns the room of the error text, HANDLE_ERROR_MAX bytes, to a function that writes
  * one only if it fails. The error has neither code nor name. */

@@ -243,7 +243,8 @@ int policy_annotate(struct natra *n, struct natra_policy *policy,
 {
 	struct natra_policy changed = *policy;
 	struct natra_class *classes = NULL;
-	int r = policy_check_ranges(policy, error_room(n), HANDLE_ERROR_MAX);
+	int r = with_field(n, policy_check_ranges(policy, error_room(n),
+						  HANDLE_ERROR_MAX));
 
 	if (r == 0)
 		r = check_allowed(n, asked);

@@ -64,6 +64,7 @@ static const char *const code_names[NATRA_CODE_MAX] = {
 	[NATRA_CODE_ANNOTATION] = "annotation",
 	[NATRA_CODE_OTHER_INTERFACE] = "other_interface",
 	[NATRA_CODE_BYPASSED] = "bypassed",
+	[NATRA_CODE_FIELD] = "field",
 };
 
 static const char *name_of(const char *const *names, unsigned int len,

@@ -109,7 +109,7 @@ TH_TEST(what_cannot_be_configured)
 	policy.sli = NATRA_SLI_ON;
 	FAILS(natra_configure(n, ID, &policy), EINVAL, NATRA_CODE_FIXED);
 	policy.sli = NATRA_SLI_MAX;
-	FAILS(natra_configure(n, ID, &policy), EINVAL, NATRA_CODE_NONE);
+	FAILS(natra_configure(n, ID, &policy), EINVAL, NATRA_CODE_FIELD);
 	policy = policy_of(10, 10);
 	OK(natra_check(n, ID, &policy));
 	rig_detach(n, ID);
@@ -248,11 +248,11 @@ TH_TEST(codes_are_of_the_last_call)
 
 	policy.sli = NATRA_SLI_MAX;
 	FAILS(natra_query(n, ID, &info), ENOENT, NATRA_CODE_NOT_ATTACHED);
-	FAILS(natra_policy_check(n, &policy), EINVAL, NATRA_CODE_NONE);
+	FAILS(natra_policy_check(n, &policy), EINVAL, NATRA_CODE_FIELD);
 	FAILS(natra_query(n, ID, &info), ENOENT, NATRA_CODE_NOT_ATTACHED);
-	FAILS(natra_group_set(n, &group), EINVAL, NATRA_CODE_NONE);
+	FAILS(natra_group_set(n, &group), EINVAL, NATRA_CODE_FIELD);
 	FAILS(natra_query(n, ID, &info), ENOENT, NATRA_CODE_NOT_ATTACHED);
-	FAILS(natra_query(n, NULL, &info), EINVAL, NATRA_CODE_NONE);
+	FAILS(natra_query(n, NULL, &info), EINVAL, NATRA_CODE_FIELD);
 	assert_int_equal(natra_error_code(NULL), NATRA_CODE_NONE);
 }
 

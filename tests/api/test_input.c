@@ -76,6 +76,13 @@ static void set_field(struct natra_policy *policy, size_t offset, size_t size,
 		memcpy((char *)policy + offset, &small, sizeof(small));
 }
 
+/* The error is about that field, also for a program. */
+static void is_about(const char *field)
+{
+	assert_int_equal(natra_error_code(n), NATRA_CODE_FIELD);
+	assert_string_equal(natra_error_about(n), field);
+}
+
 static void refuse_policy(const struct natra_policy *policy, const char *name,
 			  const char *text)
 {
@@ -83,15 +90,20 @@ static void refuse_policy(const struct natra_policy *policy, const char *name,
 
 	GIVES(-EINVAL, natra_policy_check(n, policy));
 	says(n, name, text);
+	is_about(name);
 	GIVES(-EINVAL, natra_attach(n, &target, policy, NULL));
 	says(n, name, text);
+	is_about(name);
 	target.id = LIVE;
 	GIVES(-EINVAL, natra_attach(n, &target, policy, NULL));
 	says(n, name, text);
+	is_about(name);
 	GIVES(-EINVAL, natra_configure(n, LIVE, policy));
 	says(n, name, text);
+	is_about(name);
 	GIVES(-EINVAL, natra_check(n, LIVE, policy));
 	says(n, name, text);
+	is_about(name);
 }
 
 /* unit-policy has the other fields, and the values that are good. */
@@ -115,6 +127,8 @@ static void refuse_target(const struct natra_target *target, int r,
 
 	GIVES(r, natra_attach(n, target, &policy, NULL));
 	says(n, name, text);
+	if (r == -EINVAL)
+		is_about(name);
 }
 
 TH_TEST(target_texts)
@@ -205,6 +219,7 @@ TH_TEST(no_rate)
 
 	GIVES(-EINVAL, natra_attach(n, &target, &policy, NULL));
 	says(n, "ingress_rate_bits_per_sec", "egress_rate_bits_per_sec");
+	is_about("ingress_rate_bits_per_sec, egress_rate_bits_per_sec, group");
 }
 
 static int never(void *arg, const struct natra_info *info)
@@ -267,7 +282,9 @@ TH_TEST(null_arguments)
 	target.ifname = NULL;
 	GIVES(-EINVAL, natra_detach(n, &target));
 	says(n, "ifname", NULL);
+	is_about("id, ifname");
 	GIVES(-EINVAL, natra_check(n, NULL, NULL));
+	is_about("id");
 	GIVES(-EINVAL, natra_query(n, NULL, NULL));
 	GIVES(-EINVAL, natra_query(n, LIVE, NULL));
 	GIVES(-EINVAL, natra_find(n, &target, NULL));

@@ -54,6 +54,8 @@ class Call(unittest.TestCase):
         for key in ("code", "about"):
             self.assertNotIn(key, answer("attach", target={"ifname": "stuck"}, **attach))
         self.assertNotIn("code", answer("query", id="web"))
+        bad = answer("policy_check", policy={"horizon_ns": -1})
+        self.assertEqual((bad["code"], bad["about"]), ("field", "policy.horizon_ns"))
 
     def test_detach(self):
         self.assertEqual(answer("detach", target={"id": "web"}),

@@ -328,7 +328,7 @@ TH_TEST(limits_need_a_rate_which_a_pod_may_ask_for)
 	policy.group_weight = NATRA_WEIGHT_MAX + 1;
 	assert_int_equal(annotate(&policy, &asked), -EINVAL);
 	assert_string_equal(natra_error(n), "group_weight: 65 is over 64");
-	assert_string_equal(natra_error_about(n), "");
+	assert_string_equal(natra_error_about(n), "group_weight");
 	policy.group_weight = 3;
 	assert_int_equal(annotate(&policy, &asked), 0);
 	assert_int_equal(policy.egress_burst_bits, 8000000);

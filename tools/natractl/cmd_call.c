@@ -509,10 +509,12 @@ static int run_function(struct call *call)
 	return r;
 }
 
-/* Prints the answer to a request. */
+/* Prints the answer to a request. What is wrong with the request itself begins with the name of
+ * the member, as libnatra's text does with NATRA_CODE_FIELD. */
 static void answer(struct call *call, int r)
 {
 	const char *text = call->request.error, *code = "", *about = "";
+	char member[NATRA_NAME_MAX + 1];
 	cJSON *json = cJSON_CreateObject();
 
 	json_add_u64(json, "errno", (uint64_t)-r);
@@ -522,6 +524,11 @@ static void answer(struct call *call, int r)
 			text = natra_error(call->cli->n);
 			code = natra_code_name(natra_error_code(call->cli->n));
 			about = natra_error_about(call->cli->n);
+		} else if (r == -EINVAL && strchr(text, ':')) {
+			code = natra_code_name(NATRA_CODE_FIELD);
+			snprintf(member, sizeof(member), "%.*s",
+				 (int)strcspn(text, ":"), text);
+			about = member;
 		}
 		if (code[0])
 			json_add_text(json, "code", code);

@@ -18,8 +18,8 @@ type Error struct {
 	Errno syscall.Errno
 	// Code tells apart what has the same Errno.
 	Code Code
-	// About names the setting, class or annotation that is wrong or differs; "" if the Code
-	// has none.
+	// About names the setting, argument, class or annotation that is wrong or differs; "" if the
+	// Code has none.
 	About string
 	// Text is one line that names the object, for people.
 	Text string
@@ -74,10 +74,14 @@ func checkTexts(call string, texts ...named) error {
 		default:
 			continue
 		}
-		return &Error{Call: call, Errno: syscall.EINVAL,
-			Text: fmt.Sprintf("%s: %q %s", t.name, t.text, why)}
+		return badField(call, t.name, fmt.Sprintf("%q %s", t.text, why))
 	}
 	return nil
+}
+
+// badField returns what the library would, of a value that it cannot be given.
+func badField(call, name, why string) error {
+	return &Error{Call: call, Errno: syscall.EINVAL, Code: CodeField, About: name, Text: name + ": " + why}
 }
 
 // Needs is the oldest version of libnatra and natractl that has all that this package

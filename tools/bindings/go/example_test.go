@@ -89,5 +89,5 @@ func ExampleHandle_ParseRate() {
 	fmt.Println(err)
 	// Output:
 	// 1500000000 <nil>
-	// "fast" is not a rate
+	// rate: "fast" is not a rate
 }

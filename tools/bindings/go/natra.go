@@ -329,7 +329,7 @@ func (h *Handle) parse(what, text string) (uint64, error) {
 	if e, ok := err.(*Error); ok {
 		switch e.Errno {
 		case syscall.EINVAL:
-			e.Text = fmt.Sprintf("%q is not a %s", text, what)
+			return 0, badField("parse_"+what, what, fmt.Sprintf("%q is not a %s", text, what))
 		case syscall.ERANGE:
 			e.Text = fmt.Sprintf("%q is out of range for a %s", text, what)
 		}
@@ -342,7 +342,7 @@ func checkID(call, id string) error { return checkTexts(call, named{"id", id}) }
 func checkTarget(call string, t *Target) error {
 	// A file that is closed has no descriptor.
 	if t.NetnsFile != nil && int(t.NetnsFile.Fd()) < 0 {
-		return &Error{Call: call, Errno: syscall.EINVAL, Text: "netns_fd: -1"}
+		return badField(call, "netns_fd", "-1")
 	}
 	return checkTexts(call, named{"id", t.ID}, named{"ifname", t.Ifname},
 		named{"netns", t.Netns}, named{"network", t.Network}, named{"label", t.Label})
@@ -371,8 +371,7 @@ func checkPolicy(call string, p *Policy) error {
 func checkClass(call, what string, c *Class) error {
 	for _, dscp := range c.DSCPs {
 		if dscp < 0 || dscp > 63 {
-			return &Error{Call: call, Errno: syscall.EINVAL,
-				Text: fmt.Sprintf("%sdscps: %d is not 0 to 63", what, dscp)}
+			return badField(call, what+"dscps", fmt.Sprintf("%d is not 0 to 63", dscp))
 		}
 	}
 	for i, s := range c.Subnets {

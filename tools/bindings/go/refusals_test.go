@@ -194,7 +194,7 @@ var targetRefusals = []refusal{
 			_, err := n.Top(ctx, live, 2)
 			return err
 		}},
-	{"rate", syscall.EINVAL, `"10Q" is not a rate`,
+	{"rate", syscall.EINVAL, `rate: "10Q" is not a rate`,
 		func(_ context.Context, n *natra.Handle, _ pod) error {
 			_, err := n.ParseRate("10Q")
 			return err
@@ -298,7 +298,11 @@ func (r refusal) code() natra.Code {
 	if r.errno == syscall.ENOENT && strings.Contains(r.name, " id, ") {
 		return natra.CodeNotAttached
 	}
-	return refusalCodes[r.name]
+	code := refusalCodes[r.name]
+	if code == natra.CodeNone && r.errno == syscall.EINVAL {
+		return natra.CodeField
+	}
+	return code
 }
 
 // Each back end refuses the same with the same code and text, and changes nothing.
@@ -335,6 +339,9 @@ func TestRefusals(t *testing.T) {
 				first = said
 				if want := row.code(); e.Code != want {
 					t.Errorf("%s: code %v, not %v", b.name, e.Code, want)
+				}
+				if field, _, _ := strings.Cut(e.Text, ":"); e.Code == natra.CodeField && e.About != field {
+					t.Errorf("%s: about %q, not %q", b.name, e.About, field)
 				}
 			}
 		})

@@ -100,6 +100,7 @@ const (
 	CodeAnnotation                 // EINVAL: of AnnotatePolicy
 	CodeOtherInterface             // EBADE: the interface with the limits is another one
 	CodeBypassed                   // EBADE: packets pass natra's program
+	CodeField                      // EINVAL: a value that is not allowed, or is missing
 )
 
 // Level is that of a line of the log.
@@ -126,7 +127,7 @@ var (
 		"mice_over_share", "over_limit"}
 	codeWords = []string{"", "not_attached", "no_netns", "no_group", "no_class", "locked",
 		"other_id", "other_qdisc", "leftovers", "fixed", "unshaped", "pod_fq", "host_fq", "limits_differ",
-		"classes_differ", "annotation", "other_interface", "bypassed"}
+		"classes_differ", "annotation", "other_interface", "bypassed", "field"}
 	levelWords = []string{"error", "warning", "info", "debug"}
 )
 

@@ -38,7 +38,8 @@ pub const NATRA_CODE_CLASSES_DIFFER: natra_code = 14;
 pub const NATRA_CODE_ANNOTATION: natra_code = 15;
 pub const NATRA_CODE_OTHER_INTERFACE: natra_code = 16;
 pub const NATRA_CODE_BYPASSED: natra_code = 17;
-pub const NATRA_CODE_MAX: natra_code = 18;
+pub const NATRA_CODE_FIELD: natra_code = 18;
+pub const NATRA_CODE_MAX: natra_code = 19;
 pub type natra_code = ::std::os::raw::c_uint;
 extern "C" {
     pub fn natra_error(n: *const natra) -> *const ::std::os::raw::c_char;

@@ -20,7 +20,7 @@ pub struct Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 pub(crate) const ENOMEM: i32 = 12;
-pub(crate) const EINVAL: i32 = 22;
+const EINVAL: i32 = 22;
 pub(crate) const ENOSYS: i32 = 38;
 pub(crate) const ECANCELED: i32 = 125;
 
@@ -35,8 +35,8 @@ impl Error {
         self.code
     }
 
-    /// The name of the setting, class or annotation that is wrong or differs; "" if the
-    /// code has none.
+    /// The name of the setting, argument, class or annotation that is wrong or differs; "" if
+    /// the code has none.
     pub fn about(&self) -> &str {
         &self.about
     }
@@ -52,6 +52,15 @@ impl Error {
             code: Code::None,
             about: String::new(),
             text: text.into(),
+        }
+    }
+
+    /// Makes what the library would, of a value that it cannot be given.
+    pub(crate) fn of_field(name: &str, why: impl fmt::Display) -> Error {
+        Error {
+            code: Code::Field,
+            about: name.into(),
+            ..Error::new(EINVAL, format!("{name}: {why}"))
         }
     }
 
@@ -87,5 +96,5 @@ impl From<Error> for io::Error {
 
 /// Makes a string for C. `name` is that of the field, for the error.
 pub(crate) fn c_string(name: &str, text: &str) -> Result<CString> {
-    CString::new(text).map_err(|_| Error::new(EINVAL, format!("{name}: {text:?} has a NUL byte")))
+    CString::new(text).map_err(|_| Error::of_field(name, format!("{text:?} has a NUL byte")))
 }

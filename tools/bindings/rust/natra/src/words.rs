@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use natra_sys as sys;
 
-use crate::error::{c_string, Error, Result, EINVAL};
+use crate::error::{c_string, Error, Result};
 
 /// Makes an enum whose values are C's, with the names that libnatra has for them.
 macro_rules! words {
@@ -73,10 +73,7 @@ macro_rules! reads {
                 let mut value = 0;
 
                 if unsafe { sys::$parse(c.as_ptr(), &mut value) } < 0 {
-                    return Err(Error::new(
-                        EINVAL,
-                        format!("{}: '{}' is unknown", $what, text),
-                    ));
+                    return Err(Error::of_field($what, format!("'{text}' is unknown")));
                 }
                 Ok($name::from_c(value))
             }
@@ -179,6 +176,8 @@ words! {
     OtherInterface = NATRA_CODE_OTHER_INTERFACE,
     /// Packets pass natra's program.
     Bypassed = NATRA_CODE_BYPASSED,
+    /// A value is not allowed, or is missing.
+    Field = NATRA_CODE_FIELD,
 }
 
 /// A direction, seen from the pod.
