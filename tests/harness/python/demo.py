@@ -16,9 +16,12 @@ CAP = "10M"
 # upstream's plugin can still have some when the measurement begins.
 BURST_BITS = bits(CAP) // 2
 SETTLE = 2.5
+# That ask for files; each asks a whole number of times in a second.
+CLIENTS = 50
+REQUESTS = 1000
 
 
-def measure(r, url, lim, seconds):
+def measure(r, url, lim, seconds, requests=REQUESTS):
     """Return the rate of the elephant each way in Mbit/s, and hey's figures beside
     them."""
     if lim:
@@ -29,7 +32,7 @@ def measure(r, url, lim, seconds):
     time.sleep(SETTLE)
     meters = r.meters()
     start, before = time.monotonic(), [m.read() for m in meters]
-    got = r.hey(url, seconds)
+    got = r.hey(url, seconds, CLIENTS, requests // CLIENTS)
     end, after = time.monotonic(), [m.read() for m in meters]
     got["in"], got["out"] = (e.rate(start, end) / 1e6 for e in elephants)
     got["all in"], got["all out"] = ((b1 - b0) * 8e-6 / (t1 - t0) for
@@ -58,25 +61,30 @@ def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--seconds", type=int, default=5,
                    help="that each row is measured for (5)")
-    seconds = p.parse_args().seconds
+    p.add_argument("--requests", type=int, default=REQUESTS,
+                   help=f"a second, a multiple of {CLIENTS} ({REQUESTS})")
+    options = p.parse_args()
+    if options.requests < CLIENTS or options.requests % CLIENTS:
+        p.error(f"--requests: {options.requests} is not a multiple of {CLIENTS}")
+    each = options.seconds, options.requests
     isolate()
     with Rig() as r:
         url = r.nginx()
-        print("\nPod `pod0` serves 6 kB files; `client0` asks for 1000 "
+        print(f"\nPod `pod0` serves 6 kB files; `client0` asks for {options.requests} "
               "of them a second, each on a new\nconnection, while one "
               f"TCP stream each way takes what it can. Cap: {CAP}bit/s "
               "each way.\n")
         line("", "within", "stream in", "and out", "all in", "all out", "requests",
              "their p99")
         line("", "the cap", *["Mbit/s"] * 4, "a second", "")
-        row("before: no limit", "nothing", measure(r, url, None, seconds)[0])
+        row("before: no limit", "nothing", measure(r, url, None, *each)[0])
         if os.access(Upstream.PLUGIN, os.X_OK):
             row("upstream's plugin (tbf)", "everything",
-                measure(r, url, Upstream(r.pod, burst_bits=BURST_BITS), seconds)[0])
-        got, show = measure(r, url, Natra(r.pod), seconds)
+                measure(r, url, Upstream(r.pod, burst_bits=BURST_BITS), *each)[0])
+        got, show = measure(r, url, Natra(r.pod), *each)
         row("after: natra", "streams", got)
         row("after: natra, strict", "everything",
-            measure(r, url, Natra(r.pod, "--fast-pass", "strict"), seconds)[0])
+            measure(r, url, Natra(r.pod, "--fast-pass", "strict"), *each)[0])
         print(f"\nnatra: mode {show['mode']}, egress "
               f"{'paced by fq' if show['edt_active'] else 'policed'}"
               f" ({show['reason']}).")
