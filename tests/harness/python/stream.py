@@ -139,11 +139,9 @@ def _all_at_once(work, sockets):
 class Streams:
     """Sends several streams over IPv4, one for each name of a congestion control. Two
     processes are enough for all of them.
-
-    send(socket) is what the sender of each does.
     """
 
-    def __init__(self, src, dst, congestion, send=_send):
+    def __init__(self, src, dst, congestion):
         self.header = header_bytes(4)
         pairs = [connected(src, dst, 4, name) for name in congestion]
         self._out, self._in = [p[0] for p in pairs], [p[1] for p in pairs]
@@ -152,16 +150,11 @@ class Streams:
             # others.
             s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, CHUNK_BYTES // 4)
         self._children = [child(_all_at_once, _receive, self._in),
-                          child(_all_at_once, send, self._out)]
+                          child(_all_at_once, _send, self._out)]
 
     def wire_bytes(self):
         """Return the wire bytes of each stream so far."""
         return [wire_bytes(s, self.header) for s in self._in]
-
-    def mark(self, values):
-        """Set the IP_TOS of each stream."""
-        for s, value in zip(self._out, values):
-            s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, value)
 
     def close(self):
         end(*self._children)
