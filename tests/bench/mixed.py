@@ -30,8 +30,6 @@ CONTRACTS = {"none": "nothing", "natra": MICE_FREE, "natra-pace": MICE_FREE,
 PEERS = ("upstream", "tbf", "fq_codel", "cake")     # all strict
 # Upstream is a tbf, too, so that one as a root qdisc is shown and decides no target.
 RIVALS = tuple(peer for peer in PEERS if peer != "tbf")
-# A workload with targets for both contracts compares the first of each pair with the second.
-DUELS = (("natra", "upstream"), *(("natra-strict", rival) for rival in RIVALS))
 WAYS = ("in", "out")
 
 

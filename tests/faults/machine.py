@@ -12,7 +12,6 @@ ready, the pod has its edited limit and its program, and no file, lock or descri
 import contextlib
 import json
 import os
-import resource
 import shutil
 import signal
 import socket
@@ -23,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from node import (FIRST, KEYS, RATE, SOCKET_BITS, WINDOW_S, Node, Veth, Wrong, must, plugin,
+from node import (FIRST, RATE, SOCKET_BITS, WINDOW_S, Node, Veth, Wrong, must, plugin,
                   programs, sh, wait_until)
 from agent import AGENT
 from other_build import build

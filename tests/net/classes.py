@@ -21,7 +21,7 @@ from limiters import Natra, bits, dropped, find_natractl, total
 from load import SO_RCVBUFFORCE
 from meter import ETH_IPV4_TCP, ETH_IPV4_UDP, Meter, wire_rates
 from rig import Rig
-from script import MODE, option, run_script, some_of
+from script import option, run_script, some_of
 
 PORT = 5300
 VOICE = 46                      # a DSCP
@@ -87,8 +87,7 @@ def streams(r, into, held):
 def rates(r, rep, a, into, held):
     """The bound is 2 % where packets are held, and 5 % where they are dropped."""
     way = "ingress" if into else "egress"
-    options = [*classes(r), *(["--attach-mode", a.mode] if a.mode else []),
-               *(["--ingress-mode", "pace"] if held and into else [])]
+    options = [*classes(r), *(["--ingress-mode", "pace"] if held and into else [])]
     lim = Natra(r.pod, *options)
     lim.attach(*((REST, None) if into else (None, REST)))
     if held and not into:
@@ -239,7 +238,7 @@ def main(rep, a):
 
 
 if __name__ == "__main__":
-    run_script(main, MODE,
+    run_script(main,
         some_of("what", ("rates", "counts", "change")),
         option("--held", action="store_true", help="pace, by EDT out of the pod"),
         option("--changes", type=int, default=20),

@@ -18,7 +18,7 @@ from meter import ETH_IPV4_UDP, wire_rates
 from namespaces import Pod
 from report import skip
 from rig import Rig
-from script import MODE, QUICK, option, run_script
+from script import option, run_script
 
 WAYS = ("in", "out")
 DIRECTIONS = ("ingress", "egress")
@@ -107,9 +107,6 @@ def have_netem():
 
 
 def main(rep, a):
-    if a.quick:
-        a.seconds, a.settle, a.rates = 3, 2, "10M"
-    mode = ["--attach-mode", a.mode] if a.mode else []
     fq = Natra().json("probe")["fq"]
     with Rig(lanes=2) as r:
         for pod in r.pods + r.clients:
@@ -119,19 +116,19 @@ def main(rep, a):
             if a.only in (None, "tcp"):
                 if fq:
                     rep.measure(f"tcp edt {rate}", tcp, r, rep, a, "edt",
-                                rate, mode)
+                                rate, ())
                 rep.measure(f"tcp edt off {rate}", tcp, r, rep, a, "edt off",
-                            rate, mode + ["--edt-pacing", "off"])
+                            rate, ["--edt-pacing", "off"])
             if a.only in (None, "udp"):
                 for edt in ("off", "on") if fq else ("off",):
                     rep.measure(f"udp edt {edt} {rate}", udp, r, rep, a, rate,
-                                mode + ["--edt-pacing", edt])
+                                ["--edt-pacing", edt])
         if netem and a.only in (None, "rtt"):
             r.netem(a.rtt)
             for rate in a.rates.split(","):
                 name = f"{a.rtt:g} ms"
                 rep.measure(f"tcp {name} {rate}", tcp, r, rep, a, name, rate,
-                            mode + ["--edt-pacing", "off"], steady=True)
+                            ["--edt-pacing", "off"], steady=True)
     if not netem:
         rep.shown(f"{a.rtt:g} ms of round trip: left out, the kernel lacks",
                   "CONFIG_NET_SCH_NETEM")
@@ -140,7 +137,7 @@ def main(rep, a):
 
 
 if __name__ == "__main__":
-    run_script(main, MODE, QUICK,
+    run_script(main,
         option("--rates", default="10M,100M"),
         option("--seconds", type=float, default=6),
         option("--settle", type=float, default=3),

@@ -6,17 +6,14 @@
             retransmission, shared alike
   udp       a sender of too much is blocked by its socket buffer, and loses little
   stamps    departure times that a datagram's sender asks for
-  pacing    and those of TCP
   admin     a pod with CAP_NET_ADMIN replaces fq, or sends around it
   qdisc     one that was there before is left alone
   mice      requests whose answers leave beside streams that are paced
   gso       the size of a local TCP's packets follows a low rate, and is as before
             after it
 
-This needs fq. By default the grid has each rate and each number of flows; --full
-combines them all.
+This needs fq. The grid has each rate and each number of flows.
 """
-import itertools
 import json
 import os
 import platform
@@ -27,7 +24,6 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
-from commands import sh
 from frames import Sender, eth, ip4, udp
 from limiters import Natra, bits, check_delays, dropped, total
 from meter import ETH_IPV4_UDP, goodput, wire_rates
@@ -36,8 +32,6 @@ from rig import Rig
 from script import chosen, option, run_script
 
 CELLS = "1M:1,10M:16,100M:8,1G:1"
-RATES = ["1M", "10M", "100M", "1G"]
-FLOWS = [1, 4, 8, 16]
 PORT = 5201
 GSO_BITS = 65536 * 8
 # At a low rate natra keeps a GSO packet as short as this.
@@ -123,8 +117,7 @@ def cell(r, rep, a, mode, rate, flows):
     cap = bits(rate)
     # Sending a packet of each flow takes this long.
     turn_s = flows * min(GSO_BITS / cap, GSO_S)
-    seconds = max(a.seconds, 10 * turn_s) if a.full else a.seconds
-    lim = Natra(r.pod, "--attach-mode", mode).attach(None, str(int(cap * a.skew)))
+    lim = Natra(r.pod, "--attach-mode", mode).attach(None, rate)
     unused = tcp_counters(r.pod)
     r.elephant(r.pod, r.client, PORT, flows)
     meter = r.out_of()
@@ -135,7 +128,7 @@ def cell(r, rep, a, mode, rate, flows):
     # queue.
     refused = dropped(lim.stats()["egress"])
     rep.shown("  refused in the burst", refused)
-    got = stepped_rate(meter, seconds)
+    got = stepped_rate(meter, a.seconds)
     end, after = goodput(r.client, PORT, flows), tcp_counters(r.pod)
     rep.near(f"tcp {mode} {rate} {flows} flows", got / MBIT, cap / MBIT, 0.02,
              " Mbit/s")
@@ -148,7 +141,7 @@ def cell(r, rep, a, mode, rate, flows):
               before["RetransSegs"] - unused["RetransSegs"])
     if flows > 1:
         index = jain([end[k] - start.get(k, 0) for k in end])
-        if flows == 8 and seconds >= 10 * turn_s:
+        if flows == 8 and a.seconds >= 10 * turn_s:
             rep.least("  Jain's index of fairness", index, 0.9)
         else:
             rep.shown("  Jain's index of fairness", f"{index:.3f}")
@@ -170,8 +163,7 @@ def carried(r, rep, flows):
 
 
 def grid(r, rep, a):
-    cells = list(itertools.product(RATES, FLOWS)) if a.full else \
-            [(rate, int(flows)) for rate, flows in
+    cells = [(rate, int(flows)) for rate, flows in
              (c.split(":") for c in a.cells.split(","))]
     modes = podside_modes()
     most = {n: carried(r, rep, n) for n in
@@ -291,26 +283,6 @@ def stamps(r, rep):
     lim.detach()
 
 
-def pacing(r, rep, a):
-    """Test TCP's own departure times: later than natra's, and mixed with them."""
-    lim = Natra(r.pod).attach(None, RATE)
-    half = bits(RATE) // 2
-    for what, demanded, options in (
-            # SO_MAX_PACING_RATE does not count headers.
-            (f"tcp with a pacing rate of {half / MBIT:g} Mbit/s",
-             half * 1514 / 1448, {"options": ["--fq-rate", str(half)]}),
-            (f"tcp bbr {RATE}", bits(RATE), {"congestion": "bbr"})):
-        r.elephant(r.pod, r.client, PORT, **options)
-        r.wait_flow(r.out_of())
-        time.sleep(a.settle)
-        before = tcp_counters(r.pod)
-        rep.near(what, stepped_rate(r.out_of(), a.seconds) / MBIT,
-                 demanded / MBIT, 0.02, " Mbit/s")
-        nothing_lost(r, rep, lim, before, tcp_counters(r.pod))
-        r.stop(None)
-    lim.detach()
-
-
 def reported(rep, lim, words):
     """Check what natractl check reports; the CNI's CHECK calls the same function."""
     p = lim.run("check", lim.id)
@@ -390,9 +362,7 @@ def other_mask(r, rep, lim):
 
 
 def qdisc(r, rep, a):
-    others = [["pfifo", "limit", "500"], ["fq"],
-              ["tbf", "rate", "1gbit", "burst", "1m", "latency", "25ms"]]
-    for words in others if a.full else others[:2]:
+    for words in ["pfifo", "limit", "500"], ["fq"]:
         r.pod.run("tc", "qdisc", "add", "dev", "eth0", "root", "handle",
                   "77:", *words)
         before = root_of(r.pod)
@@ -405,10 +375,6 @@ def qdisc(r, rep, a):
         lim.attach(None, RATE)
         rep.equal("  --edt-pacing auto: EDT; the qdisc",
                   (lim.edt_active(), root_of(r.pod)), (False, before))
-        if a.full and words[0] == "pfifo":
-            flood = Flood(r)
-            near_cap(rep, "  the cap", flood.rate(2, 1))
-            flood.end()
         lim.detach()
         rep.equal("  after it", root_of(r.pod), before)
         r.pod.run("tc", "qdisc", "del", "dev", "eth0", "root")
@@ -447,26 +413,24 @@ def median_request_ms(r):
 
 def mice(r, rep, a):
     """Four streams have two packets of 50 ms each in fq: an answer that waited like
-    them would take 400 ms more, twice. Strict mice have their share of the rate."""
+    them would take 400 ms more, twice."""
     r.nginx()
     base = median_request_ms(r)
     rep.shown("a request alone, p50", f"{base:.1f} ms")
-    for fast_pass in ("free", "strict") if a.full else ("free",):
-        lim = Natra(r.pod, "--fast-pass", fast_pass).attach(None, RATE)
-        streams = r.elephant(r.pod, r.client, PORT, 4)
-        r.wait_flow(r.out_of())
-        time.sleep(a.settle)
-        before = lim.stats()["egress"]
-        beside = median_request_ms(r)
-        after = lim.stats()["egress"]
-        r.stop(streams)
-        lim.detach()
-        rep.most(f"a request beside paced streams, mice {fast_pass}: p50", beside,
-                 base + REQUEST_MS, " ms")
-        paced, passed = (after[k]["packets"] - before[k]["packets"]
-                         for k in ("paced", "mice"))
-        rep.least("  packets of streams that were paced meanwhile", paced, 5)
-        rep.least("  packets of mice", passed, 3 * REQUESTS)
+    lim = Natra(r.pod).attach(None, RATE)
+    streams = r.elephant(r.pod, r.client, PORT, 4)
+    r.wait_flow(r.out_of())
+    time.sleep(a.settle)
+    before = lim.stats()["egress"]
+    beside = median_request_ms(r)
+    after = lim.stats()["egress"]
+    r.stop(streams)
+    lim.detach()
+    rep.most("a request beside paced streams: p50", beside, base + REQUEST_MS, " ms")
+    paced, passed = (after[k]["packets"] - before[k]["packets"]
+                     for k in ("paced", "mice"))
+    rep.least("  packets of streams that were paced meanwhile", paced, 5)
+    rep.least("  packets of mice", passed, 3 * REQUESTS)
     r.stop(None)
 
 
@@ -504,14 +468,12 @@ def main(rep, a):
     parts = {"grid": lambda: grid(r, rep, a),
              "udp": lambda: rep.measure("udp", blocked, r, rep, a),
              "stamps": lambda: rep.measure("stamps", stamps, r, rep),
-             "pacing": lambda: rep.measure("pacing", pacing, r, rep, a),
              "admin": lambda: admin(r, rep, a),
              "qdisc": lambda: rep.measure("qdisc", qdisc, r, rep, a),
              "mice": lambda: rep.measure("mice", mice, r, rep, a),
              "gso": lambda: gso(r, rep)}
     if not Natra().json("probe")["fq"]:
         skip("CONFIG_NET_SCH_FQ")
-    sh("modprobe", "tcp_bbr", check=False)
     with Rig() as r:
         for part in chosen(parts, a.only).values():
             part()
@@ -520,9 +482,6 @@ def main(rep, a):
 if __name__ == "__main__":
     run_script(main,
         option("--cells", default=CELLS, help=f"of the grid ({CELLS})"),
-        option("--full", action="store_true"),
         option("--seconds", type=float, default=3),
         option("--settle", type=float, default=1.5),
-        option("--skew", type=float, default=1,
-               help="cap this times the rate, to see the test fail"),
         option("--only", help="of the above, by comma"))

@@ -118,7 +118,7 @@ def cross(rep, a, kinds_of, modes, ways, past=()):
         ends = {"in": (Sender(r.node, r.pod.host), r.pod, "eth0"),
                 "out": (Sender(r.pod, "eth0"), r.node, r.pod.host)}
         for mode in modes:
-            natra = Natra(r.pod, "--fast-pass", a.fast_pass, "--attach-mode",
+            natra = Natra(r.pod, "--fast-pass", "free", "--attach-mode",
                           mode).attach(CAP, CAP)
             for way in ways:
                 sender, *to = ends[way]
@@ -461,7 +461,7 @@ def ethertypes(rep, a):
             found[MANY] = lambda n: eth(TYPE_MANY[n % len(TYPE_MANY)], BODY)
         return found
     cross(rep, a, kinds, Natra.modes(), WAYS,
-          past=[MANY] if a.fast_pass == "free" else [])
+          past=[MANY])
 
 
 LINK_OFFERED = 2e6                      # each kind is far under the threshold
@@ -594,5 +594,4 @@ if __name__ == "__main__":
         option("part", nargs="*"),
         option("--seconds", type=float, default=0.8),
         option("--settle", type=float, default=0.5),
-        option("--table", metavar="FILE"),
-        option("--fast-pass", default="free", help="of natra in `headers`"))
+        option("--table", metavar="FILE"))

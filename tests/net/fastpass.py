@@ -6,20 +6,16 @@ Datagrams come from many ports, each a flow of 4 % of the cap, which is under th
 threshold. With `strict` they get the cap and no more, or their ceiling and the fifth that
 is kept for heavy flows, if the ceiling is over the cap. Requests under it pass as fast as to
 a second pod at the same time, which has neither a limit nor streams beside them.
-
---full prints the tables of tests/bench/results/limits-*.txt, and checks that what is
-strict is at most that, and takes as long as with `free`: see limits-report.
 """
 import os
 import sys
 import time
-from statistics import median
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from strict import one, request_size, show
 from limiters import Natra, bits
 from meter import ETH_IPV4_UDP, wire_rates
-from percentiles import judge_latency, most_ms
+from percentiles import judge_latency
 from rig import Rig
 from script import QUICK, option, run_script
 
@@ -38,11 +34,9 @@ WAYS = {"in, policed": (True, ()),
         "out, policed": (False, ("--edt-pacing", "off")),
         "in, paced": (True, ("--ingress-mode", "pace")),
         "out, paced": (False, ("--edt-pacing", "on"))}
-# The options for both directions at once, and the modes in which requests that are half of
-# the cap are mice under the ceiling.
+# The options for both directions at once.
 KINDS = {"policed": ("--edt-pacing", "off"),
          "paced": ("--ingress-mode", "pace", "--edt-pacing", "on")}
-UNDER = ("free", "strict", "off")
 
 
 def passed(r, a, way, mode, flows):
@@ -72,54 +66,6 @@ def ceiling(r, rep, a, way, mode, flows):
         return
     rep.most(f"{what}: caps of {offered:.0f}", caps, OVER * most)
     rep.least("  and", caps, 0.9 * most)
-
-
-def table(r, rep, a):
-    """Print the caps that pass, a row for each way and number of flows, and check those
-    that pass with a ceiling."""
-    print(f"Caps of {CAP}bit/s that pass of flows of {SHARE:.0%} of the cap each\n")
-    print("| way | flows | offered |", " | ".join(MODES), "|")
-    print("|---|---|---|" + "---|" * len(MODES), flush=True)
-    over = []
-    for way in ways(a):
-        for flows in (100, 1000, 10000):
-            got = [passed(r, a, way, mode, flows) for mode in MODES]
-            print(f"| {way} | {flows} | {got[0][0]:.0f} |",
-                  " | ".join(f"{caps:.2f}" for _, caps in got), "|", flush=True)
-            over += [(f"{way}, {flows} flows, {mode}: caps", caps, most)
-                     for (mode, (most, _)), (_, caps) in zip(MODES.items(), got) if most]
-    print()
-    for what, caps, most in over:
-        rep.most(what, caps, OVER * most)
-
-
-def latencies(r, rep, a):
-    """Print how long requests within the share take beside streams, and check that they
-    take as long as if they were free. Modes take turns, because what else the
-    machine does changes the times."""
-    rps = 0.5 * bits(a.cap) / 8 / size_of_requests(r)
-    print(f"\nRequests for half of {a.cap}bit/s beside streams: p50 and p99 in ms, medians of "
-          f"{a.turns}\n")
-    print("| streams | | without limit or streams |", " | ".join(UNDER), "|")
-    print("|---|---|---|" + "---|" * len(UNDER), flush=True)
-    for kind, options in kinds(a).items():
-        got = {mode: [] for mode in UNDER}
-        for turn in range(a.turns):
-            for mode in UNDER[::-1 if turn % 2 else 1]:
-                lim = Natra(r.pod, *options, *MODES[mode][1])
-                got[mode].append(one(r, a, rps, lim, True, a.cap))
-        times = {}
-        for p in ("p50_ms", "p99_ms"):
-            times = {mode: median(g[p] for g in all_of) for mode, all_of in got.items()}
-            other = median(g["other"][p] for all_of in got.values() for g in all_of)
-            print(f"| {kind} | {p[:3]} | {other:.1f} |",
-                  " | ".join(f"{ms:.1f}" for ms in times.values()), "|", flush=True)
-        print()
-        for mode in ("free", "strict"):
-            for of in got[mode]:
-                check_served(rep, f"{kind}, {mode}", of)
-        rep.most(f"{kind}: p99, strict beside free", times["strict"],
-                 most_ms(times["free"]), " ms")
 
 
 def size_of_requests(r):
@@ -172,20 +118,12 @@ def cases(a, way):
     return [("free", 100), ("strict", 100), ("strict", 1000), ("strict at 180 %", 1000)]
 
 
-TABLES = {"flows": table, "requests": latencies}
-
-
 def main(rep, a):
     with Rig(lanes=2) as r:
         r.load(r.pod, "udp-sink", PORT)
         r.load(r.client, "udp-sink", PORT)
         for ns in (r.pod, r.client):
             r.wait_port(ns, PORT, "udp")
-        if a.full:
-            for what, print_table in TABLES.items():
-                if a.full in (what, "both"):
-                    print_table(r, rep, a)
-            return
         for i, way in enumerate(ways(a)):
             for mode, flows in cases(a, i):
                 rep.measure(f"{way}, {mode}, {flows}", ceiling, r, rep, a, way, mode,
@@ -199,19 +137,9 @@ def main(rep, a):
                             m * bits(a.cap) / 8 / size, lim, kind)
 
 
-def prepare(a):
-    if a.natractl:
-        os.environ["NATRACTL"] = a.natractl
-
-
 if __name__ == "__main__":
     run_script(main, QUICK,
-        option("--full", nargs="?", choices=(*TABLES, "both"), const="both",
-               help="print the whole tables, or this one"),
         option("--cap", default="10M", help="of the pod with requests; a VM can do less"),
-        option("--turns", type=int, default=5, help="of each mode of requests"),
-        option("--natractl", metavar="PATH", help="natra's, instead of NATRACTL's"),
         option("--way", action="append", help="only this one of " + "; ".join(WAYS)),
         option("--seconds", type=float, default=4),
-        option("--settle", type=float, default=3),
-        prepare=prepare)
+        option("--settle", type=float, default=3))

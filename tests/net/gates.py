@@ -20,7 +20,7 @@ from limiters import Natra
 from meter import Meter
 from percentiles import most_ms
 from rig import Rig
-from script import QUICK, option, run_script, some_of
+from script import option, run_script, some_of
 from strict import request_size
 
 PACKETS = 10000
@@ -222,7 +222,7 @@ def main(rep, a):
 
 
 if __name__ == "__main__":
-    run_script(main, QUICK,
+    run_script(main,
         some_of("what", ("packets", "connections", "flood", "hidden")),
         option("--seconds", type=float, default=3),
         option("--settle", type=float, default=1))

@@ -7,10 +7,8 @@
   borrow   what a pod leaves is there for the others within a second, and given back
            within one
   churn    members come and go ten times a second
-  evasion  a member that takes more than its part by any of its ways
   slow     a member that is limited by a slow group only loses nothing where fq holds its
            packets (only if it is named)
-  many     200 members in 20 groups of one parent (only if it is named)
 """
 import glob
 import os
@@ -20,10 +18,8 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
-from commands import ip_batch, sh
 from limiters import Natra
 from meter import ETH_IPV4_TCP, ETH_IPV4_UDP, Meter, wire_rates
-from namespaces import Ns
 from rig import Rig
 from script import option, run_script
 
@@ -43,14 +39,14 @@ MBIT = 1e6
 class Group:
     """A group with the pods of a rig as its members, in one direction."""
 
-    def __init__(self, r, way, options=()):
+    def __init__(self, r, way):
         self.r, self.way = r, way
         self.direction = "ingress" if way == "in" else "egress"
         self.limits = []
         Natra().ok("group", "set", "team", f"--{self.direction}-rate", f"{GROUP_M}M")
         for pod, rate, floor, weight in zip(r.pods, PODS, FLOORS_M, WEIGHTS):
             lim = Natra(pod, "--group", "team", "--group-weight", weight, "--group-floor",
-                        f"{floor}M", *options)
+                        f"{floor}M")
             lim.attach(*((rate, None) if way == "in" else (None, rate)))
             self.limits.append(lim)
         self.kind = "edt" if self.limits[0].edt_active() else "police"
@@ -63,11 +59,10 @@ class Group:
     def stream(self, i, flows=1):
         return self.r.elephant(*self.ends(i), PORT, flows)
 
-    def flood(self, i, caps=3, *options):
+    def flood(self, i):
         src, dst = self.ends(i)
         return [self.r.load(src, "udp-send", dst.ip, UDP_PORT, "--rate",
-                            caps * GROUP_M * MBIT, "--size", 1200, "--no-wait",
-                            *options)]
+                            3 * GROUP_M * MBIT, "--size", 1200, "--no-wait")]
 
     def meters(self, floods=()):
         return [Meter(self.ends(i)[1], ETH_IPV4_UDP if i in floods else ETH_IPV4_TCP)
@@ -194,39 +189,6 @@ def churn_of(r, rep, a, way):
     group.close()
 
 
-# What the first member does, and whether the README says that it gets past the group.
-EVASIONS = {
-        "a flood of 3 caps": ([], ("--fast-pass", "free"), False),
-        "2000 ports, free": (["--ports", 2000], ("--fast-pass", "free"), True),
-        "2000 ports, strict": (["--ports", 2000], ("--fast-pass", "strict"), False),
-        "2000 ports, off": (["--ports", 2000], ("--fast-pass", "off"), False),
-        "datagrams that set ECT": (["--tos", 2], ("--fast-pass", "free"), False),
-        "tiny datagrams": (["--size", 64], ("--fast-pass", "free"), False),
-}
-
-
-def evasion_of(r, rep, a, way, name):
-    options, fast_pass, past = EVASIONS[name]
-    group = Group(r, way, fast_pass)
-    caps = 0.5 if "tiny" in name else 3
-    procs = group.flood(0, caps, *options) + group.stream(1) + group.stream(2)
-    meters = group.meters([0])
-    r.wait_flow(*meters)
-    time.sleep(a.settle)
-    rates = [x / MBIT for x in wire_rates(meters, a.seconds)]
-    what = f"{way} by {group.kind}, {name}"
-    rep.shown(what, " ".join(f"{x:.1f}" for x in rates) + " Mbit/s")
-    if past:
-        rep.least("  sum (documented)", sum(rates), 2 * GROUP_M, " Mbit/s")
-    else:
-        # The floors of the others are 70.
-        rep.most("  the first", rates[0], GROUP_M - FLOOR * 70, " Mbit/s")
-        rep.most("  sum", sum(rates), MOST[group.kind] * GROUP_M,
-                 " Mbit/s")
-    r.stop(procs)
-    group.close()
-
-
 def slow(rep, a):
     with Rig() as r:
         n = Natra()
@@ -247,83 +209,14 @@ def slow(rep, a):
         n.ok("group", "remove", "team")
 
 
-def many_of(rep, r, ns, a):
-    """The members are interfaces of one namespace, each with an address of its own."""
-    groups, each = 20, 10
-    n = Natra()
-    n.ok("group", "set", "node", "--ingress-rate", f"{GROUP_M}M")
-    lims = []
-    for g in range(groups):
-        n.ok("group", "set", f"team{g}", "--ingress-rate", f"{GROUP_M}M", "--parent", "node")
-        for i in range(each):
-            lim = Natra(ns, "--group", f"team{g}", "--fast-pass", "off",
-                        ident=f"{g}-{i}")
-            lim.ok("attach", f"p{g * each + i}", "--netns", ns.path, "--id", lim.id,
-                   "--ingress-rate", POD, *lim.options)
-            lims.append(lim)
-    p = r.load(r.client, "udp-spread", "10.80.0.1", UDP_PORT, "--rate",
-               3 * GROUP_M * MBIT, "--size", 1200, "--hosts", groups * each,
-               "--batch", 20)
-    meter = Meter(ns, ETH_IPV4_UDP)
-    r.wait_flow(meter)
-    time.sleep(a.settle)
-
-    def charged():
-        return {g["name"]: g["ingress_charged"]["bytes"]
-                for g in n.json("group", "show")}
-    before, begin = charged(), time.monotonic()
-    rate = wire_rates([meter], a.seconds)[0] / MBIT
-    after, seconds = charged(), time.monotonic() - begin
-    parts = [(after[f"team{g}"] - before[f"team{g}"]) * 8 / seconds / MBIT
-             for g in range(groups)]
-    rep.shown(f"{groups * each} pods in {groups} groups", f"{rate:.1f} Mbit/s; groups "
-              f"{min(parts):.2f} to {max(parts):.2f}")
-    rep.most("  sum", rate, MOST["police"] * GROUP_M, " Mbit/s")
-    rep.least("  sum", rate, 0.95 * GROUP_M, " Mbit/s")
-    rep.least("  the least of the groups", min(parts), 0.8 * GROUP_M / groups, " Mbit/s")
-    rep.most("  the most", max(parts), 1.2 * GROUP_M / groups, " Mbit/s")
-    rep.near("  charged to the parent, by the groups together",
-             after["node"] - before["node"], sum(parts) * seconds * MBIT / 8, 0.001)
-    rep.equal("  members", sum(g["members"] for g in n.json("group", "show")), len(lims))
-    r.load_end(p, r.client, now=True)
-    for lim in lims:
-        lim.detach()
-    for g in range(groups):
-        n.ok("group", "remove", f"team{g}")
-    n.ok("group", "remove", "node")
-
-
-def many(rep, a):
-    with Rig() as r:
-        ns = Ns("many")
-        mac = "02:80:00:00:00:01"
-        # Without ARP a frame goes to the sender's own address, so both ends have one.
-        ip_batch([line for i in range(200) for line in (
-                f"link add m{i} address {mac} type veth peer name p{i} address {mac} "
-                "netns many",
-                f"link set m{i} arp off up", f"route add 10.80.0.{i + 1} dev m{i}")])
-        ip_batch([line for i in range(200) for line in (
-                f"link set p{i} arp off up", f"addr add 10.80.0.{i + 1}/32 dev p{i}")],
-                 "many")
-        # What comes from the client would go back by no interface.
-        ns.run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0")
-        ns.run("ip", "route", "add", "default", "dev", "p0")
-        sink(r, ns)
-        many_of(rep, r, ns, a)
-        ns.stop(*list(ns._procs))
-        os.close(ns.fd)
-        sh("ip", "netns", "del", "many")
-
-
 # By its name, what measures a part, its lanes, and the cells that it is called with.
 PARTS = {
         "floors": (floors_of, 3, CELLS),
         "borrow": (borrow_of, 3, (("tcp",), ("udp",))),
         "churn": (churn_of, 5, ((),)),
-        "evasion": (evasion_of, 3, [(name,) for name in EVASIONS]),
 }
-# These take long, so only the first direction is measured.
-ONE_WAY = "churn", "evasion"
+# This takes long, so only the first direction is measured.
+ONE_WAY = ("churn",)
 
 
 def measure(rep, a, name):
@@ -338,13 +231,10 @@ def measure(rep, a, name):
                             *cell)
 
 
-BY_NAME = {"slow": slow, "many": many}
-
-
 def main(rep, a):
     for name in a.parts:
-        if name in BY_NAME:
-            BY_NAME[name](rep, a)
+        if name == "slow":
+            slow(rep, a)
         else:
             measure(rep, a, name)
 
@@ -352,7 +242,7 @@ def main(rep, a):
 if __name__ == "__main__":
     run_script(main,
         option("parts", nargs="*", default=list(PARTS),
-               help=f"of {', '.join((*PARTS, *BY_NAME))}"),
+               help=f"of {', '.join((*PARTS, 'slow'))}"),
         option("--ways", default="in,out"),
         option("--cells", type=int, help="of each part"),
         option("--seconds", type=float, default=4),

@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from limiters import Upstream, limiter
 from percentiles import judge_latency
 from rig import Rig
-from script import LIMITER, MODE, QUICK, option, run_script
+from script import LIMITER, option, run_script
 
 CAP = "100M"
 PERCENTILES = {"p50_ms": 50, "p99_ms": 99, "p999_ms": 99.9}
@@ -45,20 +45,17 @@ def compare(r, rep, a, name, lim):
 
 
 def main(rep, a):
-    if a.quick:
-        a.seconds, a.rounds = 2, 1
     with Rig(lanes=2) as r:
         for lane in range(2):
             r.sockperf_server(lane=lane)
         upstream = Upstream(r.pod, burst_bits=UPSTREAM_BURST_BITS)
-        options = ["--attach-mode", a.mode] if a.mode else []
         tested = upstream if a.limiter == upstream.name else \
-            limiter(a.limiter, r.pod, *options)
+            limiter(a.limiter, r.pod)
         rep.measure(tested.name, compare, r, rep, a, tested.name, tested)
 
 
 if __name__ == "__main__":
-    run_script(main, MODE, QUICK, LIMITER,
+    run_script(main, LIMITER,
         option("--seconds", type=int, default=4),
         option("--settle", type=float, default=2),
         option("--rounds", type=int, default=3))

@@ -16,7 +16,7 @@ from commands import bpftool, called_programs, sh
 from isolation import BPFFS
 from limiters import Natra, total
 from rig import Rig
-from script import MODES, QUICK, run_script
+from script import run_script
 
 LIMITS = ("--ingress-rate", "10M", "--egress-rate", "10M")
 
@@ -159,14 +159,14 @@ def environment(r, rep, modes):
 
 
 def main(rep, a):
-    modes = a.mode.split(",") if a.mode else Natra.modes()
+    modes = Natra.modes()
     with Rig() as r:
         r.nginx()
         environment(r, rep, modes)
-        for mode in modes[:1] if a.quick else modes:
+        for mode in modes:
             twice(r, rep, mode)
             array_held(r, rep, mode)
 
 
 if __name__ == "__main__":
-    run_script(main, MODES, QUICK)
+    run_script(main)

@@ -23,7 +23,7 @@ from commands import bpftool, called_programs, sh
 from isolation import BPFFS
 from limiters import Natra
 from namespaces import Ns
-from script import MODE, QUICK, option, run_script
+from script import option, run_script
 
 LIMIT_KIB = 124
 KINDS = ("SUnreclaim", "VmallocUsed", "Percpu")
@@ -203,22 +203,16 @@ def by_allocators(rep, count, limits):
 
 
 def main(rep, a):
-    if a.quick:
-        a.count = 10
     pods = Ns("pods")
     for i in range(a.count):
         sh("ip", "link", "add", f"n{i}", "type", "veth", "peer", "name",
            f"p{i}", "netns", "pods")
         sh("ip", "link", "set", f"n{i}", "up")
         pods.run("ip", "link", "set", f"p{i}", "up")
-    limits = ["--ingress-rate", "10M", "--egress-rate", "10M", *a.option]
-    limits += ["--attach-mode", a.mode] if a.mode else []
+    limits = ["--ingress-rate", "10M", "--egress-rate", "10M"]
     # Other processes take and give back memory meanwhile.
     rep.measure("memory", by_allocators, rep, a.count, limits)
 
 
 if __name__ == "__main__":
-    run_script(main, MODE, QUICK,
-        option("--count", type=int, default=50),
-        option("--option", action="append", default=[],
-               help="one more word for natractl attach"))
+    run_script(main, option("--count", type=int, default=50))

@@ -12,10 +12,10 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
-from limiters import limiter
+from limiters import Natra
 from percentiles import judge_latency
 from rig import Rig
-from script import LIMITER, MODE, QUICK, option, run_script
+from script import option, run_script
 
 CAP = "10M"
 CLIENTS = 25
@@ -58,17 +58,14 @@ def beside(r, rep, urls, lim, a):
 
 
 def main(rep, a):
-    if a.quick:
-        a.seconds, a.rounds = 3, 1
     with Rig(lanes=2) as r:
         urls = [r.nginx(pod=pod) for pod in r.pods]
-        options = ["--attach-mode", a.mode] if a.mode else []
-        lim = limiter(a.limiter, r.pod, *options)
+        lim = Natra(r.pod)
         rep.measure("requests beside elephants", beside, r, rep, urls, lim, a)
 
 
 if __name__ == "__main__":
-    run_script(main, MODE, QUICK, LIMITER,
+    run_script(main,
         option("--seconds", type=int, default=8),
         option("--settle", type=float, default=2),
         option("--rounds", type=int, default=3))

@@ -31,8 +31,7 @@ from script import option, run_script
 PACE_LIMIT_MS = 50              # natra's default
 # This covers the clock of the last tick, which is 4 ms long, timers and softirqs.
 SLACK_MS = 8
-# A stream hears of its queue from 5 ms on, so that is about as long, or the limit if that
-# is less. This part of police's retransmissions is allowed, where the queue holds at least
+# A stream hears of its queue from 5 ms on, so that is about as long. This part of police's retransmissions is allowed, where the queue holds at least
 # ROOM_PACKETS of each flow. With smaller windows more are lost, whoever limits: 16
 # flows at 10M have one packet each, and a GSO packet that is dropped is half of a
 # window of 20.
@@ -126,12 +125,8 @@ def retransmitted(ns):
     return int(values[names.index("RetransSegs")])
 
 
-def limit(r, a, rate, ingress_mode, *more):
-    mode = ["--attach-mode", a.mode] if a.mode else []
-    if a.pace_limit and ingress_mode == "pace":
-        more = (*more, "--pace-limit", f"{a.pace_limit}ms")
-    natra = Natra(r.pod, *mode, "--ingress-mode", ingress_mode, *more)
-    return natra.attach(rate, rate)
+def limit(r, rate, ingress_mode):
+    return Natra(r.pod, "--ingress-mode", ingress_mode).attach(rate, rate)
 
 
 def deltas(after, before):
@@ -182,7 +177,7 @@ class Account:
 
 def streams(r, a, rate, flows, ingress_mode):
     """Return what a run shows: rate, retransmissions, delays, natra's counters."""
-    natra, meter = limit(r, a, rate, ingress_mode), r.into()
+    natra, meter = limit(r, rate, ingress_mode), r.into()
     probe, account = Probe(r), Account(natra, meter)
     probe.become_heavy(rate)
     begin = retransmitted(r.client)
@@ -216,13 +211,13 @@ def show(rep, what, got):
                   f"{way.percentile(100):.1f} ms")
 
 
-def most_retransmitted(rate, flows, limit_ms, police):
-    room = min(limit_ms, QUEUE_MS) / 1e3 * bits(rate) / 8 / 1514 / flows
+def most_retransmitted(rate, flows, police):
+    room = QUEUE_MS / 1e3 * bits(rate) / 8 / 1514 / flows
     return police * min(1, RETRANSMITTED * max(1, ROOM_PACKETS / room))
 
 
 def cell(r, rep, a, rate, flows):
-    what, limit_ms = f"{rate} {flows} flows", a.pace_limit or PACE_LIMIT_MS
+    what = f"{rate} {flows} flows"
     police = streams(r, a, rate, flows, "police")
     show(rep, f"{what} police", police)
     pace = streams(r, a, rate, flows, "pace")
@@ -231,14 +226,14 @@ def cell(r, rep, a, rate, flows):
              " Mbit/s")
     rep.least(f"{what}: retransmissions with police", police["lost"], 100)
     rep.most(f"{what}: retransmissions", pace["lost"],
-             most_retransmitted(rate, flows, limit_ms, police["lost"]))
+             most_retransmitted(rate, flows, police["lost"]))
     probe = pace["probe"]
     # The 99th percentile of a few dozen probes is the one with the worst luck.
     rep.most(f"{what}: delay of the heavy probe, p95", probe.heavy.percentile(95),
-             limit_ms + SLACK_MS + probe.other.percentile(99), " ms")
+             PACE_LIMIT_MS + SLACK_MS + probe.other.percentile(99), " ms")
     rep.most(f"{what}: delay of the mouse, p50", probe.mouse.percentile(50),
              most_ms(probe.other.percentile(50)), " ms")
-    pace["account"].paced(rep, what, limit_ms)
+    pace["account"].paced(rep, what, PACE_LIMIT_MS)
 
 
 def requests(r, seconds, lane):
@@ -254,7 +249,7 @@ def mice(r, rep, a):
     """Compare fresh connections beside paced streams with those to the other pod, which
     has no limit and no streams."""
     r.on_lanes(lambda lane: requests(r, 0.3, lane))
-    natra = limit(r, a, "10M", "pace")
+    natra = limit(r, "10M", "pace")
     r.elephant(r.client, r.pod, 5201, flows=4)
     r.wait_flow(r.into())
     time.sleep(a.settle)
@@ -293,7 +288,7 @@ def bypass(r, rep, a):
     client's veth right into the pod, as Cilium's host routing does."""
     rate, neighbour = "10M", Neighbour()
     neighbour.target("peer_in", ifindex(r.node, r.pod.host))
-    natra = limit(r, a, rate, "pace")
+    natra = limit(r, rate, "pace")
     r.load(r.pod, "udp-sink", 5300)
     r.wait_port(r.pod, 5300, "udp")
     rep.measure("udp, paced", through_pacer, r, rep, a, natra, rate)
@@ -339,29 +334,19 @@ def main(rep, a):
     if not Natra().json("probe")["fq"]:
         skip("CONFIG_NET_SCH_FQ")
     with Rig(lanes=2) as r:
-        for pod in (r.client, r.pod) if a.ecn else ():
-            pod.sysctl("net.ipv4.tcp_ecn", "1")
-        if "cells" in a.only:
-            for rate, flows in cells(a):
-                rep.measure(f"{rate} {flows} flows", cell, r, rep, a, rate,
-                            flows)
-        if "mice" in a.only:
-            for pod in r.pods:
-                r.nginx(pod=pod)
-            rep.measure("mice", mice, r, rep, a)
-        if "bypass" in a.only:
-            bypass(r, rep, a)
+        for rate, flows in cells(a):
+            rep.measure(f"{rate} {flows} flows", cell, r, rep, a, rate, flows)
+        for pod in r.pods:
+            r.nginx(pod=pod)
+        rep.measure("mice", mice, r, rep, a)
+        bypass(r, rep, a)
 
 
 if __name__ == "__main__":
     run_script(main,
-        option("--mode", help="a podside mode; default: natra's choice"),
         option("--rates", default="10M,100M"),
         option("--flows", default="1,4,16"),
         option("--brief", action="store_true",
                help="not each rate with each number of flows"),
-        option("--ecn", action="store_true", help="with ECN-capable senders"),
         option("--seconds", type=float, default=3),
-        option("--settle", type=float, default=2),
-        option("--only", default="cells,mice,bypass", metavar="PARTS"),
-        option("--pace-limit", type=int, metavar="MS", help="instead of natra's own"))
+        option("--settle", type=float, default=2))

@@ -5,7 +5,6 @@
 Goodput, the bytes that arrive in order, must be 90 % of the cap where the pod's ingress
 is policed, and 95 % where departure times are given (egress, and ingress in mode pace).
 Of 1514 bytes on the wire 1448 can be goodput, so 95.6 % is the most there is.
-Upstream's plugin with natra's default burst is only shown.
 
 What was lost at the end of the burst takes seconds to mend, and an emulated machine
 reads goodput some 0.1 s off: --short demands the same of the wire rate instead, and
@@ -21,7 +20,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from commands import sh
-from limiters import Natra, Upstream, bits, dropped
+from limiters import Natra, bits, dropped
 from meter import goodput, wire_rates
 from report import skip
 from rig import Rig
@@ -33,33 +32,24 @@ POLICED, PACED = 0.90, 0.95
 # stream gives away, which has next to nothing in flight for 0.2 s in 10 and mends
 # losses late.
 READING, ONE_BBR = 0.015, 0.08
-BURST_S = 0.5
-# Each lane has a name, the limiter of a pod, whether the streams go into the pod, and
+RATE = "10M"
+# Each lane has a name, natra's options for a pod, whether the streams go into the pod, and
 # what is demanded of them.
-LANES = [
-    ("police in", lambda pod, a: Natra(pod), True, POLICED),
-    ("edt out", lambda pod, a: Natra(pod), False, PACED),
-    ("pace in", lambda pod, a: Natra(pod, "--ingress-mode", "pace"), True,
-     PACED),
-    ("upstream in", lambda pod, a: upstream(pod, a), True, None),
-    ("upstream out", lambda pod, a: upstream(pod, a), False, None),
-]
-
-
-def upstream(pod, a):
-    return Upstream(pod, burst_bits=int(BURST_S * bits(a.rate)))
+LANES = [("police in", (), True, POLICED),
+         ("edt out", (), False, PACED),
+         ("pace in", ("--ingress-mode", "pace"), True, PACED)]
 
 
 class Lane:
-    def __init__(self, r, number, kind, rtt_ms, a):
-        name, limiter, self.into, self.demanded = kind
+    def __init__(self, r, number, kind, rtt_ms):
+        name, options, self.into, self.demanded = kind
         self.name = f"{name} {rtt_ms} ms"
         self.pod, self.client = r.pods[number], r.clients[number]
         self.meter = r.into(number) if self.into else r.out_of(number)
         self.src, self.dst = (self.client, self.pod) if self.into else \
                 (self.pod, self.client)
         r.netem(rtt_ms, [number])
-        self.limiter = limiter(self.pod, a).attach(a.rate, a.rate)
+        self.limiter = Natra(self.pod, *options).attach(RATE, RATE)
 
     def sample(self, flows):
         """Return the time and goodput in bytes of the quickest of three readings: an
@@ -87,20 +77,17 @@ def run(r, rep, a, lanes, congestion, flows):
     wire = wire_rates([lane.meter for lane in lanes], a.seconds)
     after = [lane.sample(flows) for lane in lanes]
     r.stop(None)
-    cap = bits(a.rate)
+    cap = bits(RATE)
     for lane, bits_on_wire, (t0, n0), (t1, n1) in zip(lanes, wire, before, after):
         on_wire = bits_on_wire / cap
         good = (n1 - n0) * 8 / (t1 - t0) / cap
         what = f"{congestion} {flows} flows, {lane.name}"
         figures = f"goodput {good:.3f}, on the wire {on_wire:.3f} of the cap"
-        if lane.demanded:
-            alone = ONE_BBR if (congestion, flows) == ("bbr", 1) else 0
-            got, slack = (on_wire, 0) if a.short else (good, READING + alone)
-            rep.least(what, got, lane.demanded - slack, " of the cap")
-            rep.most("  not over it", on_wire, 1.05, " of the cap")
-            rep.shown("  natra", f"{figures}, dropped so far {lane.dropped()}")
-        else:
-            rep.shown(what, figures)
+        alone = ONE_BBR if (congestion, flows) == ("bbr", 1) else 0
+        got, slack = (on_wire, 0) if a.short else (good, READING + alone)
+        rep.least(what, got, lane.demanded - slack, " of the cap")
+        rep.most("  not over it", on_wire, 1.05, " of the cap")
+        rep.shown("  natra", f"{figures}, dropped so far {lane.dropped()}")
 
 
 def have(what, *command):
@@ -122,13 +109,9 @@ def main(rep, a):
     with open("/proc/sys/net/ipv4/tcp_available_congestion_control") as f:
         if "bbr" not in f.read().split():
             skip("CONFIG_TCP_CONG_BBR")
-    kinds = [k for k in LANES if not a.lanes or k[0] in a.lanes.split(",")]
-    if not os.access(Upstream.PLUGIN, os.X_OK):
-        kinds = [k for k in kinds if k[3]]
-    wanted = [(kind, int(rtt)) for rtt in a.rtt.split(",") for kind in kinds]
+    wanted = [(kind, int(rtt)) for rtt in a.rtt.split(",") for kind in LANES]
     with Rig(lanes=len(wanted)) as r:
-        lanes = [Lane(r, i, kind, rtt, a)
-                 for i, (kind, rtt) in enumerate(wanted)]
+        lanes = [Lane(r, i, *lane) for i, lane in enumerate(wanted)]
         for congestion, flows in (zip if a.brief else itertools.product)(
                 a.congestion.split(","), a.flows.split(",")):
             rep.measure(f"{congestion} {flows} flows", run, r, rep, a, lanes,
@@ -137,13 +120,11 @@ def main(rep, a):
 
 if __name__ == "__main__":
     run_script(main,
-        option("--rate", default="10M"),
         option("--rtt", default="20,80", help="ms, by comma"),
         option("--congestion", default="cubic,bbr"),
         option("--flows", default="1,8"),
         option("--brief", action="store_true",
                help="the first of these with the first of those, and so on"),
-        option("--lanes", help="such as 'edt out', by comma; default: all"),
         option("--short", action="store_true"),
         option("--seconds", type=float),
         option("--settle", type=float))

@@ -13,11 +13,11 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
-from limiters import bits, limiter
+from limiters import Natra, bits
 from meter import wire_rates
 from percentiles import judge_latency
 from rig import Elephant, Rig
-from script import LIMITER, MODE, QUICK, option, run_script
+from script import option, run_script
 
 CAP = "10M"
 SHARE = 0.8                     # natra's default fast-pass share
@@ -113,7 +113,7 @@ def offered(r, rep, a, m, rps, lim):
     """Send mice at `rps`, which is `m` times the cap."""
     cap = bits(CAP)
     got = one(r, a, rps, lim, m < SHARE)
-    show(rep, f"{m:g} x cap, {lim.name}", got)
+    show(rep, f"{m:g} x cap", got)
     for i, way in enumerate(("in", "out")):
         # If mice crowd out the acknowledgements, the stream into the pod does not
         # have to fill its cap, but has to keep its part.
@@ -163,8 +163,6 @@ def files(r, rep, a, lim):
 
 
 def main(rep, a):
-    if a.quick:
-        a.seconds, a.settle, a.multiples, a.streams = 3, 1.5, "0.5", "100"
     cap = bits(CAP)
     with Rig(lanes=2) as r:
         for pod in r.pods:
@@ -172,9 +170,7 @@ def main(rep, a):
         size = request_size(r)
         rep.shown("wire bytes out of the pod per request",
                   f"{size:.0f}")
-        options = ["--fast-pass", "strict"]
-        options += ["--attach-mode", a.mode] if a.mode else []
-        lim = limiter(a.limiter, r.pod, *options)
+        lim = Natra(r.pod, "--fast-pass", "strict")
         for m in map(float, a.multiples.split(",")):
             rep.measure(f"{m:g} x cap", offered, r, rep, a, m,
                         m * cap / 8 / size, lim)
@@ -184,7 +180,7 @@ def main(rep, a):
 
 
 if __name__ == "__main__":
-    run_script(main, MODE, QUICK, LIMITER,
+    run_script(main,
         option("--multiples", default="0.2,0.5,1,5"),
         option("--streams", default="10,100,1000"),
         option("--seconds", type=float, default=6),

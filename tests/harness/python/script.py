@@ -26,7 +26,6 @@ def some_of(name, names):
                   help=f"of {', '.join(names)}; default: all")
 
 
-MODE = option("--mode", help="one attach mode; default: natra's choice")
 MODES = option("--mode", help="modes, by comma; default: all there are")
 LIMITER = option("--limiter", default="natra", choices=["natra", "tbf", "upstream"],
                  help="what caps the pod; the others show that the test can fail")

@@ -54,11 +54,6 @@ def batch(lines, ns=None, kind=None):
         raise
 
 
-def add_link(kind, line):
-    _modprobe(kind)
-    batch([f"link add {line}"], kind=kind)
-
-
 def add_netkit(port, mode, mtu, ns):
     _modprobe("netkit")
     try:
