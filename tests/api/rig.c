@@ -215,6 +215,33 @@ struct natra_info rig_query(struct natra *n, const char *id)
 	return info;
 }
 
+int rig_open_pin(struct natra *n, const char *id, const char *name)
+{
+	struct natra_info info = NATRA_INIT(info);
+	char path[192];
+	int fd;
+
+	assert_int_equal(natra_query(n, id, &info), 0);
+	(void)snprintf(path, sizeof(path), "%s/%s", info.pin_path, name);
+	fd = bpf_obj_get(path);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+void rig_read(int fd, void *value)
+{
+	const uint32_t zero = 0;
+
+	assert_int_equal(bpf_map_lookup_elem(fd, &zero, value), 0);
+}
+
+void rig_write(int fd, const void *value)
+{
+	const uint32_t zero = 0;
+
+	assert_int_equal(bpf_map_update_elem(fd, &zero, value, BPF_EXIST), 0);
+}
+
 void rig_detach(struct natra *n, const char *id)
 {
 	struct natra_target target = NATRA_INIT(target);

@@ -42,6 +42,10 @@ unsigned int rig_pins(void);
 void rig_replace_pin(const char *path, enum bpf_map_type type,
 		     uint32_t value_size, uint32_t entries, uint32_t flags);
 bool rig_has_tcx(void);
+/* Opens what is pinned of an attachment; then reads, or writes, the first value of a map. */
+int rig_open_pin(struct natra *n, const char *id, const char *name);
+void rig_read(int fd, void *value);
+void rig_write(int fd, const void *value);
 
 struct pod pod_make(const char *name);
 void pod_remove(struct pod *pod);

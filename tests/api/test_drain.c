@@ -284,7 +284,7 @@ TH_TEST(peak_rates_of_others)
 	static const unsigned int gbit[] = {6, 10};
 
 	add_tbf();
-	for (size_t i = 0; i < sizeof(gbit) / sizeof(gbit[0]); i++) {
+	for (size_t i = 0; i < TH_LEN(gbit); i++) {
 		fill_with_peak(gbit[i] * 125000000U);
 		assert_in_range(find().waiting_ms, 2000, 60000);
 		assert_int_equal(drain(NULL), 0);

@@ -170,19 +170,14 @@ TH_TEST(each_has_its_info_and_its_counters)
 static void is_told_without_counters(int i, uint32_t abi)
 {
 	struct natra_info info = rig_query(n, ids[i]);
+	int fd = rig_open_pin(n, ids[i], "meta");
 	struct record record, other;
-	const uint32_t zero = 0;
 	struct told told;
-	char path[192];
-	int fd;
 
-	(void)snprintf(path, sizeof(path), "%s/meta", info.pin_path);
-	fd = bpf_obj_get(path);
-	assert_true(fd >= 0);
-	assert_int_equal(bpf_map_lookup_elem(fd, &zero, &record), 0);
+	rig_read(fd, &record);
 	other = record;
 	other.abi = abi;
-	assert_int_equal(bpf_map_update_elem(fd, &zero, &other, BPF_EXIST), 0);
+	rig_write(fd, &other);
 	told = walk();
 	assert_int_equal(told.calls, PODS);
 	assert_int_equal(told.of_other_abi, 1);
@@ -192,7 +187,7 @@ static void is_told_without_counters(int i, uint32_t abi)
 	assert_int_equal(told.info[i].policy.ingress_rate_bits_per_sec,
 			 info.policy.ingress_rate_bits_per_sec);
 	assert_false(told.has_stats[i]);
-	assert_int_equal(bpf_map_update_elem(fd, &zero, &record, BPF_EXIST), 0);
+	rig_write(fd, &record);
 	(void)close(fd);
 }
 

@@ -225,19 +225,14 @@ TH_TEST(a_group_hears_of_what_is_its_own)
 TH_TEST(a_member_to_come_keeps_its_group)
 {
 	struct natra_policy policy = make_member_of(TEAM, 100);
-	const uint32_t zero = 0;
 	struct record record;
-	char path[192];
 	int fd;
 
 	assert_int_equal(attach_pod(&policy), 0);
-	(void)snprintf(path, sizeof(path), "%s/meta",
-		       rig_query(n, ID).pin_path);
-	fd = bpf_obj_get(path);
-	assert_true(fd >= 0);
-	assert_int_equal(bpf_map_lookup_elem(fd, &zero, &record), 0);
+	fd = rig_open_pin(n, ID, "meta");
+	rig_read(fd, &record);
 	record.complete = 0;
-	assert_int_equal(bpf_map_update_elem(fd, &zero, &record, BPF_EXIST), 0);
+	rig_write(fd, &record);
 	(void)close(fd);
 	GIVES(-EBUSY, natra_group_remove(n, TEAM));
 	says(n, TEAM, ID);

@@ -85,7 +85,7 @@ static void is_other(int r)
 /* Each cause is refused, and changes no program, qdisc or pin. */
 static void nothing_is_moved(const char *words)
 {
-	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
+	for (size_t i = 0; i < TH_LEN(causes); i++) {
 		char *before;
 
 		if (words)
@@ -118,7 +118,7 @@ static void still_limits(enum natra_mode mode)
 
 static void each_mode(void (*test)(enum natra_mode mode))
 {
-	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+	for (size_t i = 0; i < TH_LEN(modes); i++) {
 		if (!rig_has_tcx() && (modes[i] == NATRA_MODE_TCX_PODSIDE ||
 				       modes[i] == NATRA_MODE_TCX_HOSTSIDE))
 			continue;

@@ -111,8 +111,7 @@ TH_TEST(policy_fields)
 {
 	struct natra_policy policy;
 
-	for (size_t i = 0; i < sizeof(bad_fields) / sizeof(bad_fields[0]);
-	     i++) {
+	for (size_t i = 0; i < TH_LEN(bad_fields); i++) {
 		policy = policy_of(10, 10);
 		set_field(&policy, bad_fields[i].offset, bad_fields[i].size,
 			  bad_fields[i].value);
@@ -185,7 +184,7 @@ TH_TEST(target_netns)
 	char longer[400];
 
 	assert_int_equal(mkfifo(FIFO, 0600), 0);
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < TH_LEN(bad); i++) {
 		target.netns = bad[i].netns;
 		refuse_target(&target, bad[i].r, "netns",
 			      strchr(bad[i].netns, '\n') ? NULL : bad[i].netns);

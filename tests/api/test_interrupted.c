@@ -40,18 +40,6 @@ static struct natra_policy begin(void)
 	return policy;
 }
 
-static int open_pin(const char *name)
-{
-	const struct natra_info info = rig_query(n, ID);
-	char path[192];
-	int fd;
-
-	(void)snprintf(path, sizeof(path), "%s/%s", info.pin_path, name);
-	fd = bpf_obj_get(path);
-	assert_true(fd >= 0);
-	return fd;
-}
-
 /* Whoever is killed while it changes lists of a thousand blocks leaves both of them in the
  * map, which has no room for a third. */
 TH_TEST(a_killed_change_leaves_room)
@@ -60,7 +48,7 @@ TH_TEST(a_killed_change_leaves_room)
 	static char texts[BLOCKS][32];
 	static const char *blocks[BLOCKS];
 	struct natra_policy policy = begin();
-	int fd = open_pin("subnets");
+	int fd = rig_open_pin(n, ID, "subnets");
 
 	for (uint32_t i = 0; i < 2 * BLOCKS; i++) {
 		const struct natra_subnet key = {
@@ -89,13 +77,12 @@ TH_TEST(a_killed_change_leaves_room)
 /* Writes into the record whether a change goes on. */
 static void mark(uint32_t is_changing)
 {
-	const uint32_t zero = 0;
 	struct record record;
-	int fd = open_pin("meta");
+	int fd = rig_open_pin(n, ID, "meta");
 
-	assert_int_equal(bpf_map_lookup_elem(fd, &zero, &record), 0);
+	rig_read(fd, &record);
 	record.is_changing = is_changing;
-	assert_int_equal(bpf_map_update_elem(fd, &zero, &record, BPF_EXIST), 0);
+	rig_write(fd, &record);
 	(void)close(fd);
 }
 
@@ -160,7 +147,7 @@ TH_TEST(check_waits_for_a_change)
 TH_TEST(what_could_not_be_undone_is_reported)
 {
 	struct natra_policy policy = begin();
-	int fd = open_pin("subnets");
+	int fd = rig_open_pin(n, ID, "subnets");
 
 	assert_int_equal(bpf_map_freeze(fd), 0);
 	(void)close(fd);

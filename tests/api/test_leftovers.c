@@ -96,14 +96,14 @@ TH_TEST(htbs_of_others)
 		"handle 1: htb default 30",
 	};
 
-	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+	for (size_t i = 0; i < TH_LEN(changes); i++) {
 		add_htb(HOST, "10000", "30");
 		assert_true(find().htb);
 		rig_sh("%s", changes[i]);
 		assert_not_the_plugins();
 		rig_sh("tc qdisc del dev " HOST " root");
 	}
-	for (size_t i = 0; i < sizeof(roots) / sizeof(roots[0]); i++) {
+	for (size_t i = 0; i < TH_LEN(roots); i++) {
 		rig_sh("tc qdisc add dev " HOST " root %s; h=%.1s;"
 		       "tc class add dev " HOST " parent $h: classid $h:30 htb"
 		       " rate 10mbit ceil 20mbit &&"
@@ -138,7 +138,7 @@ TH_TEST(names_of_other_makers)
 {
 	static const char *const names[] = {"bwcali0123456", "9a0f", "bwp"};
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; i < TH_LEN(names); i++) {
 		add_ingress(names[i]);
 		assert_string_equal(find().ifb_ifname, names[i]);
 		remove_all();
@@ -169,7 +169,7 @@ TH_TEST(qdiscs_of_others)
 		"handle 1: htb default 1",
 	};
 
-	for (size_t i = 0; i < sizeof(roots) / sizeof(roots[0]); i++) {
+	for (size_t i = 0; i < TH_LEN(roots); i++) {
 		rig_sh("tc qdisc add dev " HOST " root %s", roots[i]);
 		assert_not_the_plugins();
 		rig_sh("tc qdisc del dev " HOST " root");
@@ -183,40 +183,32 @@ TH_TEST(qdiscs_of_others)
 
 TH_TEST(redirects_of_others)
 {
-	rig_sh("tc qdisc add dev " HOST " ingress");
+	/* What follows the plugin's words. The name of the second is as long as those of an
+	 * old plugin, and it is the one that the kernel gives to its first ifb; that of the
+	 * third is not enough, because the device must be an ifb. */
+	static const char *const others[] = {
+		"1:1 action mirred egress redirect dev ifb-mine",
+		"1:1 action mirred egress redirect dev ifb0",
+		"1:1 action mirred egress redirect dev bwp0",
+		"1:2 action mirred egress redirect dev " IFB,
+		"1:1 action mirred egress mirror dev " IFB,
+		"1:1 action mirred ingress redirect dev " IFB,
+		"1:1",
+	};
+
+	rig_sh("tc qdisc add dev " HOST " ingress &&"
+	       "ip link add bwp0 type veth peer name bwp1");
 	add_ifb("ifb-mine");
-	add_redirect("ifb-mine", "1:1");
-	assert_not_the_plugins();
-	rig_sh("tc filter del dev " HOST " parent ffff:");
-	/* This name is as long as those of an old plugin, and it is the one
-	 * that the kernel gives to its first ifb. */
 	add_ifb("ifb0");
-	add_redirect("ifb0", "1:1");
-	assert_not_the_plugins();
-	rig_sh("tc filter del dev " HOST " parent ffff:");
-	/* The plugin's name is not enough: the device must be an ifb. */
-	rig_sh("ip link add bwp0 type veth peer name bwp1");
-	add_redirect("bwp0", "1:1");
-	assert_not_the_plugins();
-	rig_sh("tc filter del dev " HOST " parent ffff: && ip link del bwp0");
 	add_ifb(IFB);
-	add_redirect(IFB, "1:2");
-	assert_not_the_plugins();
-	rig_sh("tc filter del dev " HOST " parent ffff:");
-	rig_sh("tc filter add dev " HOST
-	       " parent ffff: protocol all prio 1 u32 match u32 0 0"
-	       " flowid 1:1 action mirred egress mirror dev " IFB);
-	assert_not_the_plugins();
-	rig_sh("tc filter del dev " HOST " parent ffff:");
-	rig_sh("tc filter add dev " HOST
-	       " parent ffff: protocol all prio 1 u32 match u32 0 0"
-	       " flowid 1:1 action mirred ingress redirect dev " IFB);
-	assert_not_the_plugins();
-	rig_sh("tc filter del dev " HOST " parent ffff:");
-	rig_sh("tc filter add dev " HOST
-	       " parent ffff: protocol all prio 1 u32 match u32 0 0"
-	       " flowid 1:1");
-	assert_not_the_plugins();
+	for (size_t i = 0; i < TH_LEN(others); i++) {
+		rig_sh("tc filter add dev " HOST " parent ffff: protocol all"
+		       " prio 1 u32 match u32 0 0 flowid %s",
+		       others[i]);
+		assert_not_the_plugins();
+		rig_sh("tc filter del dev " HOST " parent ffff:");
+	}
+	rig_sh("ip link del bwp0");
 }
 
 /* The qdisc stays if it has another owner's filter, before or behind the

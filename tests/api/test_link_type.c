@@ -62,7 +62,7 @@ TH_TEST(type_that_is_neither_ethernet_nor_ip_is_refused)
 		{ARPHRD_VOID, "(65535)"},
 	};
 
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+	for (size_t i = 0; i < TH_LEN(types); i++) {
 		int fd = open_tun(types[i].type);
 		char *before = rig_state();
 
@@ -84,7 +84,7 @@ TH_TEST(every_other_type_is_shaped)
 	};
 	struct natra_target target = pod_target(&pod, ID);
 
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+	for (size_t i = 0; i < TH_LEN(types); i++) {
 		int fd = open_tun(types[i]);
 
 		if (attach() < 0)

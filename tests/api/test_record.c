@@ -38,7 +38,7 @@ static int begin(void **state)
 	struct bpf_map_info map = {0};
 	struct natra_info info = NATRA_INIT(info);
 	struct natra_target target;
-	uint32_t len = sizeof(map), zero = 0;
+	uint32_t len = sizeof(map);
 
 	(void)state;
 	rig_reset();
@@ -54,17 +54,8 @@ static int begin(void **state)
 	assert_int_equal(bpf_obj_get_info_by_fd(record.fd, &map, &len), 0);
 	record.size = map.value_size;
 	assert_true(record.size <= VALUE_MAX && record.size % 4 == 0);
-	assert_int_equal(bpf_map_lookup_elem(record.fd, &zero, record.value),
-			 0);
+	rig_read(record.fd, record.value);
 	return 0;
-}
-
-static void write_value(const unsigned char *value)
-{
-	const uint32_t zero = 0;
-
-	assert_int_equal(bpf_map_update_elem(record.fd, &zero, value, BPF_ANY),
-			 0);
 }
 
 static void restore_engine(void)
@@ -80,7 +71,7 @@ static int end(void **state)
 
 	(void)state;
 	/* A case that failed has not restored the value. */
-	write_value(record.value);
+	rig_write(record.fd, record.value);
 	restore_engine();
 	(void)close(record.fd);
 	assert_true(natra_detach(n, &target) >= 0);
@@ -97,7 +88,7 @@ static void write_word(int word, uint32_t number)
 
 	memcpy(value, record.value, record.size);
 	memcpy(value + (size_t)word * sizeof(number), &number, sizeof(number));
-	write_value(value);
+	rig_write(record.fd, value);
 }
 
 /* Makes the attachment one of another ABI, with its engine. */
@@ -112,7 +103,7 @@ static void restore(void)
 {
 	struct natra_policy policy = policy_of(10, 20);
 
-	write_value(record.value);
+	rig_write(record.fd, record.value);
 	restore_engine();
 	assert_int_equal(natra_check(n, ID, &policy), 0);
 }
@@ -331,7 +322,7 @@ TH_TEST(every_byte_wrong)
 			continue;
 		memcpy(value, record.value, record.size);
 		value[i] ^= 0xff;
-		write_value(value);
+		rig_write(record.fd, value);
 		orderly("byte", i);
 	}
 	restore();
@@ -344,7 +335,7 @@ TH_TEST(strings_without_end)
 
 	memcpy(value, record.value, record.size);
 	memset(value + texts, 'x', record.size - texts);
-	write_value(value);
+	rig_write(record.fd, value);
 	orderly("texts", texts);
 	restore();
 }
@@ -402,7 +393,7 @@ TH_TEST(no_group_is_removed)
 	assert_int_equal(natra_detach(n, &target), 1);
 	assert_int_equal(natra_foreach_group(n, count_group, &left), 0);
 	assert_int_equal(left, 2);
-	write_value(record.value);
+	rig_write(record.fd, record.value);
 	OK(natra_group_remove(n, "team"));
 	left = 0;
 	assert_int_equal(natra_foreach_group(n, count_group, &left), 0);
@@ -424,7 +415,7 @@ TH_TEST(another_map)
 		{BPF_MAP_TYPE_HASH, 8, 1256},
 	};
 
-	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
+	for (size_t i = 0; i < TH_LEN(maps); i++) {
 		int fd = bpf_map_create(maps[i].type, "other", maps[i].key,
 					maps[i].value, 1, NULL);
 

@@ -97,7 +97,7 @@ TH_TEST(another_map_in_its_place)
 	struct natra_events *events;
 
 	attach(logged, NATRA_SLI_OFF);
-	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
+	for (size_t i = 0; i < TH_LEN(maps); i++) {
 		rig_replace_pin(path_of("ring"), maps[i].type,
 				maps[i].value_size, maps[i].entries,
 				maps[i].flags);
@@ -113,22 +113,12 @@ TH_TEST(another_map_in_its_place)
 /* Returns what the programs of an attachment write into events of its egress. */
 static uint64_t owner_of(const char *id)
 {
-	struct natra_info info = NATRA_INIT(info);
-	union {
-		struct record record;
-		unsigned char value[4096];
-	} meta;
-	char path[192];
-	uint32_t zero = 0;
-	int fd;
+	int fd = rig_open_pin(n, id, "meta");
+	struct record record;
 
-	assert_int_equal(natra_query(n, id, &info), 0);
-	(void)snprintf(path, sizeof(path), "%s/meta", info.pin_path);
-	fd = bpf_obj_get(path);
-	assert_true(fd >= 0);
-	assert_int_equal(bpf_map_lookup_elem(fd, &zero, &meta), 0);
+	rig_read(fd, &record);
 	close(fd);
-	return meta.record.slot[LEG_EGRESS].owner;
+	return record.slot[LEG_EGRESS].owner;
 }
 
 /* Writes an event as a program would. */
@@ -137,11 +127,10 @@ static void tell(uint64_t owner)
 	static struct natra_event_ring ring;
 	struct natra_event_entry *entry;
 	struct timespec now;
-	uint32_t zero = 0;
 	int fd = bpf_obj_get(path_of("ring"));
 
 	assert_true(fd >= 0);
-	assert_int_equal(bpf_map_lookup_elem(fd, &zero, &ring), 0);
+	rig_read(fd, &ring);
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	entry = &ring.entries[ring.head++ % NATRA_EVENTS];
 	*entry = (struct natra_event_entry){
@@ -151,7 +140,7 @@ static void tell(uint64_t owner)
 			   (uint64_t)now.tv_nsec,
 		.owner = owner,
 	};
-	assert_int_equal(bpf_map_update_elem(fd, &zero, &ring, BPF_ANY), 0);
+	rig_write(fd, &ring);
 	close(fd);
 }
 

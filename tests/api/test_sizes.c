@@ -9,15 +9,18 @@
 #include <string.h>
 
 static struct natra_events *events;
+static struct natra_target own;
+static struct natra_policy good;
+static struct natra_leftovers left;
+static char found[NATRA_ID_MAX + 1];
 
 static int begin(void **state)
 {
-	struct natra_policy policy = policy_of(10, 10);
-	struct natra_target target;
-
 	(void)one_pod_begin(state);
-	target = pod_target(&pod, ID);
-	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
+	own = pod_target(&pod, ID);
+	good = policy_of(10, 10);
+	left = (struct natra_leftovers)NATRA_INIT(left);
+	assert_int_equal(natra_attach(n, &own, &good, NULL), 0);
 	assert_int_equal(natra_events_open(n, &events), 0);
 	return 0;
 }
@@ -28,10 +31,7 @@ static int end(void **state)
 	return one_pod_end(state);
 }
 
-/* Calls a function with one struct that may have a wrong size. */
-typedef int (*call_fn)(void *arg);
-
-static int open_with(void *opts)
+static int open_close(const void *opts)
 {
 	struct natra *other = NULL;
 	int r = natra_open(&other, opts);
@@ -40,159 +40,55 @@ static int open_with(void *opts)
 	return r;
 }
 
-static int policy_check(void *policy)
+static int check_class(const void *class)
 {
-	return natra_policy_check(n, policy);
-}
-
-static int attach_target(void *target)
-{
-	struct natra_policy policy = policy_of(10, 10);
-
-	return natra_attach(n, target, &policy, NULL);
-}
-
-static int attach_policy(void *policy)
-{
-	struct natra_target target = pod_target(&pod, ID);
-
-	return natra_attach(n, &target, policy, NULL);
-}
-
-static int attach_info(void *info)
-{
-	struct natra_target target = pod_target(&pod, ID);
-	struct natra_policy policy = policy_of(10, 10);
-
-	return natra_attach(n, &target, &policy, info);
-}
-
-static int configure(void *policy)
-{
-	return natra_configure(n, ID, policy);
-}
-
-static int check(void *policy)
-{
-	return natra_check(n, ID, policy);
-}
-
-static int detach(void *target)
-{
-	return natra_detach(n, target);
-}
-
-static int find(void *target)
-{
-	char id[NATRA_ID_MAX + 1];
-
-	return natra_find(n, target, id);
-}
-
-static int record_target(void *target)
-{
-	struct natra_policy policy = policy_of(10, 10);
-
-	return natra_record_unshaped(n, target, &policy, "test");
-}
-
-static int record_policy(void *policy)
-{
-	struct natra_target target = pod_target(&pod, ID);
-
-	return natra_record_unshaped(n, &target, policy, "test");
-}
-
-static int leftovers_target(void *target)
-{
-	struct natra_leftovers left = NATRA_INIT(left);
-
-	return natra_find_leftovers(n, target, &left);
-}
-
-static int leftovers(void *left)
-{
-	const struct natra_target target = pod_target(&pod, ID);
-
-	return natra_find_leftovers(n, &target, left);
-}
-
-static int drain(void *target)
-{
-	return natra_drain_leftovers(n, target);
-}
-
-static int remove_leftovers(void *target)
-{
-	return natra_remove_leftovers(n, target);
-}
-
-static int probe(void *features)
-{
-	return natra_probe(n, features);
-}
-
-static int query(void *info)
-{
-	return natra_query(n, ID, info);
-}
-
-static int stats(void *result)
-{
-	return natra_stats(n, ID, result);
-}
-
-static int read_event(void *event)
-{
-	return natra_events_read(events, event);
-}
-
-static int group_set(void *group)
-{
-	return natra_group_set(n, group);
-}
-
-static int classes(void *class)
-{
-	struct natra_policy policy = policy_of(10, 10);
+	struct natra_policy policy = good;
 
 	policy.classes = class;
 	policy.classes_len = 1;
 	return natra_policy_check(n, &policy);
 }
 
-#define CALL(fn, type)                                                         \
+/* Each function calls the library with one struct, of this type, that may have a wrong size. */
+#define CALLS(CALL)                                                            \
+	CALL(open_with, open_opts, open_close(arg))                            \
+	CALL(policy_check, policy, natra_policy_check(n, arg))                 \
+	CALL(attach_target, target, natra_attach(n, arg, &good, NULL))         \
+	CALL(attach_policy, policy, natra_attach(n, &own, arg, NULL))          \
+	CALL(attach_info, info, natra_attach(n, &own, &good, arg))             \
+	CALL(configure, policy, natra_configure(n, ID, arg))                   \
+	CALL(check, policy, natra_check(n, ID, arg))                           \
+	CALL(detach, target, natra_detach(n, arg))                             \
+	CALL(find, target, natra_find(n, arg, found))                          \
+	CALL(record_target, target, natra_record_unshaped(n, arg, &good, "x")) \
+	CALL(record_policy, policy, natra_record_unshaped(n, &own, arg, "x"))  \
+	CALL(left_target, target, natra_find_leftovers(n, arg, &left))         \
+	CALL(leftovers, leftovers, natra_find_leftovers(n, &own, arg))         \
+	CALL(drain, target, natra_drain_leftovers(n, arg))                     \
+	CALL(remove_left, target, natra_remove_leftovers(n, arg))              \
+	CALL(probe, features, natra_probe(n, arg))                             \
+	CALL(query, info, natra_query(n, ID, arg))                             \
+	CALL(stats, stats, natra_stats(n, ID, arg))                            \
+	CALL(read_event, event, natra_events_read(events, arg))                \
+	CALL(group_set, group_info, natra_group_set(n, arg))                   \
+	CALL(classes, class, check_class(arg))
+
+typedef int (*call_fn)(void *arg);
+
+#define DEFINE(name, type, call)                                               \
+	static int name(void *arg)                                             \
 	{                                                                      \
-#fn, fn, sizeof(struct natra_##type)                           \
+		return call;                                                   \
 	}
+#define ROW(name, type, call) {#name, name, sizeof(struct natra_##type)},
+
+CALLS(DEFINE)
 
 static const struct {
 	const char *name;
 	call_fn fn;
 	size_t size;
-} calls[] = {
-	CALL(open_with, open_opts),
-	CALL(policy_check, policy),
-	CALL(attach_target, target),
-	CALL(attach_policy, policy),
-	CALL(attach_info, info),
-	CALL(configure, policy),
-	CALL(check, policy),
-	CALL(detach, target),
-	CALL(find, target),
-	CALL(record_target, target),
-	CALL(record_policy, policy),
-	CALL(leftovers_target, target),
-	CALL(leftovers, leftovers),
-	CALL(drain, target),
-	CALL(remove_leftovers, target),
-	CALL(probe, features),
-	CALL(query, info),
-	CALL(stats, stats),
-	CALL(read_event, event),
-	CALL(group_set, group_info),
-	CALL(classes, class),
-};
+} calls[] = {CALLS(ROW)};
 
 static void refuse(const char *name, call_fn fn, void *object, size_t size,
 		   size_t sz)
@@ -214,7 +110,7 @@ static void refuse(const char *name, call_fn fn, void *object, size_t size,
 
 TH_TEST(what_cannot_be_a_size_is_refused)
 {
-	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+	for (size_t i = 0; i < TH_LEN(calls); i++) {
 		const size_t size = calls[i].size;
 		const size_t wrong[] = {0,
 					1,
@@ -230,7 +126,7 @@ TH_TEST(what_cannot_be_a_size_is_refused)
 		void *object = malloc(size);
 
 		assert_non_null(object);
-		for (size_t j = 0; j < sizeof(wrong) / sizeof(wrong[0]); j++)
+		for (size_t j = 0; j < TH_LEN(wrong); j++)
 			refuse(calls[i].name, calls[i].fn, object, size,
 			       wrong[j]);
 		free(object);

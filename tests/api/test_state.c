@@ -219,7 +219,7 @@ TH_TEST(strange_ids)
 
 	memset(longest, 'x', sizeof(longest));
 	longest[NATRA_ID_MAX] = '\0';
-	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+	for (size_t i = 0; i < TH_LEN(ids); i++) {
 		char id[NATRA_ID_MAX + 1];
 		struct natra_target target = pod_target(&story->pod, ids[i]);
 
@@ -256,7 +256,7 @@ TH_TEST(interface_gone)
 	size_t removed = 0;
 	struct pod pod;
 
-	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+	for (size_t i = 0; i < TH_LEN(modes); i++) {
 		/* The interface is deleted with its namespace; then comes a
 		 * detach. */
 		pod = pod_make("life-g");

@@ -85,7 +85,7 @@ TH_TEST(other_subnets_change_it)
 	};
 	uint32_t before = 0;
 
-	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+	for (size_t i = 0; i < TH_LEN(steps); i++) {
 		struct natra_info info;
 
 		assert_int_equal(attach_pod(&steps[i].policy), 0);

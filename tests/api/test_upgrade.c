@@ -79,30 +79,15 @@ static int end(void **state)
 
 static int open_record(int i)
 {
-	struct natra_info info = rig_query(n, ids[i]);
-	char path[192];
-	int fd;
-
-	(void)snprintf(path, sizeof(path), "%s/meta", info.pin_path);
-	fd = bpf_obj_get(path);
-	assert_true(fd >= 0);
-	return fd;
+	return rig_open_pin(n, ids[i], "meta");
 }
 
 static struct record read_record(int fd)
 {
-	const uint32_t zero = 0;
 	struct record record;
 
-	assert_int_equal(bpf_map_lookup_elem(fd, &zero, &record), 0);
+	rig_read(fd, &record);
 	return record;
-}
-
-static void write_record(int fd, const struct record *record)
-{
-	const uint32_t zero = 0;
-
-	assert_int_equal(bpf_map_update_elem(fd, &zero, record, BPF_EXIST), 0);
 }
 
 /* Returns the path of a pin in the bank that serves an attachment's ingress. */
@@ -121,7 +106,6 @@ static void bank_pin(int i, const char *name, char *ret_path, size_t size)
 /* Returns the id of the program that judges the packets into a pod. */
 static uint32_t engine_program(int i)
 {
-	const uint32_t zero = 0;
 	uint32_t id = 0;
 	char path[192];
 	int fd;
@@ -129,7 +113,7 @@ static uint32_t engine_program(int i)
 	bank_pin(i, "programs", path, sizeof(path));
 	fd = bpf_obj_get(path);
 	assert_true(fd >= 0);
-	assert_int_equal(bpf_map_lookup_elem(fd, &zero, &id), 0);
+	rig_read(fd, &id);
 	(void)close(fd);
 	return id;
 }
@@ -138,7 +122,6 @@ static uint32_t engine_program(int i)
 static void pretend_another_build(void)
 {
 	const uint64_t object = 1;
-	const uint32_t zero = 0;
 	glob_t found;
 
 	assert_int_equal(
@@ -148,8 +131,7 @@ static void pretend_another_build(void)
 		int fd = bpf_obj_get(found.gl_pathv[i]);
 
 		assert_true(fd >= 0);
-		assert_int_equal(
-			bpf_map_update_elem(fd, &zero, &object, BPF_EXIST), 0);
+		rig_write(fd, &object);
 		(void)close(fd);
 	}
 	globfree(&found);
@@ -257,7 +239,7 @@ TH_TEST(other_layout_is_replaced)
 	/* The record now looks as if another build had used a slot of another
 	 * engine for this leg. */
 	record.l2_legs = 0;
-	write_record(fd, &record);
+	rig_write(fd, &record);
 	(void)close(fd);
 	assert_false(rig_query(n, ids[0]).upgrade_is_in_place);
 	OK(natra_upgrade(n, ids[0]));
@@ -292,7 +274,7 @@ TH_TEST(limits_of_another_formula)
 	GIVES(-EBADE, natra_check(n, ids[0], &policy));
 	says(n, "ingress", NULL);
 	record.limits[LEG_INGRESS].rate.burst_ns /= 2;
-	write_record(fd, &record);
+	rig_write(fd, &record);
 	OK(natra_check(n, ids[0], &policy));
 
 	/* With its program, this build also sets the limits that it
@@ -383,7 +365,7 @@ TH_TEST(maps_of_another_layout)
 	char path[192], kept[200];
 	size_t len = 4;
 
-	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
+	for (size_t i = 0; i < TH_LEN(maps); i++) {
 		bank_pin(0, maps[i].name, path, sizeof(path));
 		(void)snprintf(kept, sizeof(kept), "%s_kept", path);
 		assert_int_equal(link(path, kept), 0);
@@ -445,13 +427,13 @@ TH_TEST(engines_of_another_abi)
 	make_foreign_engine();
 	/* As long as there is a record of that ABI, it may have slots in that engine. */
 	other.abi = 99;
-	write_record(fd, &other);
+	rig_write(fd, &other);
 	rig_detach(n, ids[2]);
 	OK(natra_gc(n, NULL, NULL, 0, NULL));
 	assert_true(has_foreign_engine());
 	assert_int_equal(attach(2), 0);
 
-	write_record(fd, &record);
+	rig_write(fd, &record);
 	(void)close(fd);
 	rig_detach(n, ids[2]);
 	assert_false(has_foreign_engine());

@@ -10,7 +10,7 @@
                                   each asks for a departure time (SO_TXTIME) that
                                   far from now
   udp-spread IP PORT --hosts N    sends datagrams from a socket that is not connected
-                                  to N addresses from IP on, in turn, --batch at once;
+                                  to N addresses from IP on, in turn;
                                   the socket may have any number of them on the way
   udp-sink PORT                   binds a socket and reads nothing
   udp-recv PORT                   counts datagrams, and how long each took, until
@@ -23,7 +23,6 @@
                                   the earlier ones
 """
 import argparse
-import ctypes
 import itertools
 import json
 import resource
@@ -108,40 +107,13 @@ def udp_send(a):
                       "blocked": blocked / (now - start)}))
 
 
-class Iovec(ctypes.Structure):
-    _fields_ = [("base", ctypes.c_void_p), ("len", ctypes.c_size_t)]
-
-
-class Mmsghdr(ctypes.Structure):
-    _fields_ = [("name", ctypes.c_void_p), ("namelen", ctypes.c_uint),
-                ("iov", ctypes.POINTER(Iovec)), ("iovlen", ctypes.c_size_t),
-                ("control", ctypes.c_void_p), ("controllen", ctypes.c_size_t),
-                # Each of the two is followed by 4 bytes that nobody uses.
-                ("flags", ctypes.c_size_t), ("len", ctypes.c_size_t)]
-
-
-def messages(a, data):
-    """Return the messages to all hosts, twice, so that a batch may begin at any, and what
-    they refer to."""
-    first = int.from_bytes(socket.inet_aton(a.ip), "big")
-    names = [ctypes.create_string_buffer(
-            struct.pack("=H", socket.AF_INET) +
-            struct.pack("!HI8x", a.port, first + i)) for i in range(a.hosts)]
-    iov = Iovec(ctypes.addressof(data), a.size)
-    vec = (Mmsghdr * (2 * a.hosts))()
-    for i, m in enumerate(vec):
-        m.name, m.namelen = ctypes.addressof(names[i % a.hosts]), 16
-        m.iov, m.iovlen = ctypes.pointer(iov), 1
-    return vec, (names, iov)
-
-
 def udp_spread(a):
-    sendmmsg = ctypes.CDLL(None, use_errno=True).sendmmsg
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     s.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 1 << 29)
     s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, a.tos)
-    data = ctypes.create_string_buffer(a.size)
-    vec, kept = messages(a, data)
+    first = int.from_bytes(socket.inet_aton(a.ip), "big")
+    hosts = [socket.inet_ntoa((first + i).to_bytes(4, "big")) for i in range(a.hosts)]
+    data = bytearray(a.size)
     wire, n, refused, stop = (a.size + UDP_HEADERS) * 8, 0, 0, []
     signal.signal(signal.SIGTERM, lambda *_: stop.append(True))
     start = now = time.monotonic()
@@ -150,12 +122,12 @@ def udp_spread(a):
             time.sleep(0.0005)
         else:
             struct.pack_into("d", data, 0, now)
-            at = n % a.hosts * ctypes.sizeof(Mmsghdr)
-            done = sendmmsg(s.fileno(), ctypes.byref(vec, at), a.batch, 0)
-            refused += done < 0     # ENOBUFS: the qdisc dropped it
-            n += max(done, 1)
+            try:
+                s.sendto(data, (hosts[n % a.hosts], a.port))
+            except OSError:     # ENOBUFS: the qdisc dropped it
+                refused += 1
+            n += 1
         now = time.monotonic()
-    del kept
     print(json.dumps({"count": n, "refused": refused,
                       "sent": n * wire / (now - start)}))
 
@@ -344,7 +316,6 @@ def main(words=None):
     p.add_argument("--no-wait", action="store_true")
     p.add_argument("--segments", type=int, default=0)
     p.add_argument("--hosts", type=int, default=1)
-    p.add_argument("--batch", type=int, default=1)
     p.add_argument("--late", type=float, default=0)
     p.add_argument("--clock", choices=CLOCKS)
     p.add_argument("--ahead", type=float, default=0)
