@@ -4,27 +4,23 @@
 that plugin's queues.
 
 A stream with seconds of its rate in such a queue must go on at the cap, without a long
-pause, and nothing of upstream may stay. If the agent is killed or stopped while a queue
-drains, upstream's limits hold at the same rate, and the next agent finishes it. (An htb of
-the plugin's version 1.5.1 keeps the rate at which it drains until the next agent.) If
-somebody removes upstream's limits by hand meanwhile, the next agent lets natra's hold.
+pause, and nothing of upstream may stay. If the agent is killed while a queue drains,
+upstream's limits hold at the same rate, and the next agent finishes it. If somebody removes
+upstream's limits by hand meanwhile, the next agent lets natra's hold.
 """
 import json
 import os
-import re
-import signal
 import sys
 import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-for part in ("agent", "cni"):
+for part in ("agent", "cni", "harness/python"):
     sys.path.append(os.path.join(os.path.dirname(HERE), part))
-import plugin
 from agent import Agent
 from commands import sh
 from isolation import BPFFS
-from limiters import Natra, Upstream, bits
+from limiters import Natra, Upstream
 from podnode import FakeNode, wait_until
 from report import skip
 from rig import Rig
@@ -47,20 +43,15 @@ PASS_MAX_BYTES = (1 << 29) + (SETTLE_SECONDS + 1) * CAP / 8
 PAUSE_MAX_SECONDS = 1
 WAYS = (("in",), ("out",), ("in", "out"))
 BY_HAND = "by-hand"
-ENDS = {"runs": None, "SIGKILL": signal.SIGKILL, "SIGTERM": signal.SIGTERM,
-        BY_HAND: signal.SIGKILL}
-KINDS = ("tbf", "htb")          # of upstream's qdiscs
-HTB_VERSION = "1.5.1"
-HTB = option("--htb", action="store_true",
-             help=f"upstream's {HTB_VERSION}, which limits by htb, and not Debian's")
-CASE = option("--case", choices=ENDS, help="how the first agent ends; default: all")
+CASES = ("SIGKILL", BY_HAND)
+CASE = option("--case", choices=CASES, help="what follows the first agent; default: all")
 
 
 class Lane:
     """A pod with streams, whose acknowledgements wait in the queue of the other
     direction if it has both."""
 
-    def __init__(self, rig, i, program):
+    def __init__(self, rig, i):
         self.pod, client = rig.pods[i], rig.clients[i]
         known = set(ifbs())
         for ns in (self.pod, client):
@@ -68,9 +59,7 @@ class Lane:
         # A connection is not made in time behind a full queue.
         self.streams = {way: Stream(client, self.pod, 4) if way == "in" else
                         Stream(self.pod, client, 4) for way in WAYS[i]}
-        limiter = Upstream(self.pod)
-        limiter.PLUGIN = program
-        limiter.attach(str(CAP), str(CAP))
+        Upstream(self.pod).attach(str(CAP), str(CAP))
         self.ifb, = set(ifbs()) - known
         # The queue that is deep.
         self.queue = self.pod.host if "in" in self.streams else self.ifb
@@ -135,22 +124,12 @@ def limiting(dev):
     """Return the qdisc of upstream's that limits what passes there, or None once it or
     its interface is gone."""
     text = sh("tc", "-s", "-j", "qdisc", "show", "dev", dev, check=False) or "[]"
-    return next((q for q in json.loads(text) if q["kind"] in KINDS), None)
-
-
-def rate_of(dev):
-    """Return the limit there in bit/s."""
-    options = limiting(dev)["options"]
-    if "rate" in options:
-        return options["rate"] * 8
-    # tc's JSON has no classes of htb.
-    text = sh("tc", "class", "show", "dev", dev)
-    return bits(re.search(r"^class htb 1:30 .* rate (\d+[KMG]?)bit", text, re.M)[1])
+    return next((q for q in json.loads(text) if q["kind"] == "tbf"), None)
 
 
 def upstream_objects():
     return [f"{q['kind']} {q['dev']}" for q in json.loads(sh("tc", "-j", "qdisc"))
-            if q["kind"] in (*KINDS, "ingress")] + ifbs()
+            if q["kind"] in ("tbf", "ingress")] + ifbs()
 
 
 def record(lanes, done):
@@ -164,31 +143,25 @@ def start_agent(node):
                  "--replace-bandwidth")
 
 
-def end_in_the_middle(node, report, lanes, number):
-    """End the agent while a queue drains: upstream's limits hold, and natra's are on
-    record. Return the pods whose queues fill again, or None if the queue was empty
-    before this test saw it drain, as it can be on a busy machine."""
+def end_in_the_middle(node, report, lanes):
+    """Kill the agent while a queue drains: upstream's limits hold, and natra's are on
+    record. Return False if the queue was empty before this test saw it drain, as it can be
+    on a busy machine."""
     was = {lane: limiting(lane.queue)["bytes"] for lane in lanes}
     agent = start_agent(node)
     lane = wait_for_drain(lanes, was)
-    agent.process.send_signal(number)
+    agent.process.kill()
     agent.process.wait()
     # The process that it had forked for this has ended with it.
     time.sleep(0.2)
     qdisc = lane and limiting(lane.queue)
     if not report.equal("  its limit is there", bool(qdisc), True, exact=False):
-        return None
-    rate = rate_of(lane.queue)
-    is_raised = qdisc["kind"] == "htb"
-    if is_raised:
-        report.check("  upstream's rate, still raised", f"{rate / MBIT:.0f}", "> the cap",
-                     rate > CAP)
-    else:
-        report.equal("  upstream's rate", rate, CAP)
+        return False
+    report.equal("  upstream's rate", qdisc["options"]["rate"] * 8, CAP)
     report.equal("  natractl show, check",
                  [lane.natra.run(what, lane.natra.id).returncode
                   for what in ("show", "check")], [0, 1])
-    return [other for other in lanes if not (is_raised and other is lane)]
+    return True
 
 
 def remove_upstream(lanes):
@@ -259,7 +232,7 @@ def check(report, lane, start):
         report.equal("  is established", lane.streams[way].is_established(), True)
 
 
-def take_over(report, name, program):
+def take_over(report, name):
     node, lanes, done = FakeNode(), [], threading.Event()
     recorder = threading.Thread(target=record, args=(lanes, done), daemon=True)
     with Rig(lanes=len(WAYS)) as rig:
@@ -268,7 +241,7 @@ def take_over(report, name, program):
                 node.pod(pod.name, {"ingressRate": CAP, "egressRate": CAP},
                          ["ptp", "bandwidth"])
                 sh("mount", "--bind", pod.path, str(node.netns(pod.name)))
-                lanes.append(Lane(rig, i, program))
+                lanes.append(Lane(rig, i))
             recorder.start()
             run(report, node, lanes, name)
         finally:
@@ -289,15 +262,12 @@ def take_over(report, name, program):
 
 def run(report, node, lanes, name):
     wait_for_queues(lanes)
-    if ENDS[name]:
-        full = end_in_the_middle(node, report, lanes, ENDS[name])
-        if full is None:
-            return
+    if not end_in_the_middle(node, report, lanes):
+        return
     if name == BY_HAND:
         run_by_hand(report, node, lanes)
         return
-    if ENDS[name]:
-        wait_for_queues(full)
+    wait_for_queues(lanes)
     start = time.monotonic()
     with start_agent(node) as agent:
         wait_until(lambda: not upstream_objects(), agent.log)
@@ -315,15 +285,13 @@ def run(report, node, lanes, name):
 
 
 def main(report, arguments):
-    program = plugin.newest(f"bandwidth-{HTB_VERSION}") if arguments.htb else \
-        Upstream.PLUGIN
-    if not program or not os.access(program, os.X_OK):
+    if not os.access(Upstream.PLUGIN, os.X_OK):
         skip("containernetworking's bandwidth plugin")
-    for name in ENDS:
+    for name in CASES:
         if arguments.case in (None, name):
             report.shown("the first agent", name)
-            report.measure(name, take_over, report, name, program)
+            report.measure(name, take_over, report, name)
 
 
 if __name__ == "__main__":
-    run_script(main, CASE, HTB)
+    run_script(main, CASE)
