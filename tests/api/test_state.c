@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The tests follow the life of an attachment through one call after the
  * other. */
-#include "rig.h"
+#include "one_pod.h"
 
 #include <errno.h>
 #include <net/if.h>
@@ -14,43 +14,26 @@
 
 #define OTHER_BPFFS "/tmp/natra-api-bpffs-2"
 
-static struct natra *n;
-
-/* Each case has a pod, and must leave everything as it was. */
-struct story {
-	struct pod pod;
-	char *before;
-};
+static char *before;
 
 static int begin(void **state)
 {
-	struct story *story = calloc(1, sizeof(*story));
-
-	assert_non_null(story);
-	rig_reset();
-	n = rig_open();
-	story->pod = pod_make("life");
-	story->before = rig_state();
-	*state = story;
+	(void)one_pod_begin(state);
+	before = rig_state();
 	return 0;
 }
 
+/* Each case must leave everything as it was. */
 static int end(void **state)
 {
-	struct story *story = *state;
-
-	rig_same_state(story->before);
-	assert_int_equal(rig_pins(), 0);
-	pod_remove(&story->pod);
-	free(story->before);
-	free(story);
-	natra_close(n);
-	return 0;
+	rig_same_state(before);
+	free(before);
+	return one_pod_end(state);
 }
 
-static void attach(const struct pod *pod, const char *id)
+static void attach(const struct pod *of, const char *id)
 {
-	struct natra_target target = pod_target(pod, id);
+	struct natra_target target = pod_target(of, id);
 	struct natra_policy policy = policy_of(10, 20);
 
 	OK(natra_attach(n, &target, &policy, NULL));
@@ -60,13 +43,12 @@ static void attach(const struct pod *pod, const char *id)
 /* Path, name and descriptor lead to the same interface. */
 TH_TEST(netns_given)
 {
-	struct story *story = *state;
-	struct natra_target target = pod_target(&story->pod, NULL);
+	struct natra_target target = pod_target(&pod, NULL);
 	struct natra_policy policy = policy_of(10, 20);
 	char id[NATRA_ID_MAX + 1], expected[64], again[NATRA_ID_MAX + 1];
 	struct stat st;
 
-	assert_int_equal(fstat(story->pod.fd, &st), 0);
+	assert_int_equal(fstat(pod.fd, &st), 0);
 	(void)snprintf(expected, sizeof(expected), "%lu-eth0",
 		       (unsigned long)st.st_ino);
 	OK(natra_attach(n, &target, &policy, NULL));
@@ -74,19 +56,19 @@ TH_TEST(netns_given)
 	assert_string_equal(id, expected);
 	assert_int_equal(rig_query(n, id).netns_inode, st.st_ino);
 
-	target.netns = story->pod.name;
+	target.netns = pod.name;
 	OK(natra_attach(n, &target, &policy, NULL));
 	OK(natra_find(n, &target, again));
 	assert_string_equal(again, id);
 
 	target.netns = NULL;
-	target.netns_fd = story->pod.fd;
+	target.netns_fd = pod.fd;
 	OK(natra_attach(n, &target, &policy, NULL));
 	OK(natra_find(n, &target, again));
 	assert_string_equal(again, id);
 	GIVES(1, natra_detach(n, &target));
 	/* The descriptor is still open, because it belongs to the caller. */
-	assert_int_equal(fstat(story->pod.fd, &st), 0);
+	assert_int_equal(fstat(pod.fd, &st), 0);
 }
 
 /* Without a namespace in the target, that of the caller is used. */
@@ -95,19 +77,18 @@ TH_TEST(netns_own)
 	struct natra_target target = NATRA_INIT(target);
 	struct natra_policy policy = policy_of(10, 20);
 
-	target.ifname = "h-life";
+	target.ifname = NODE_SIDE;
 	target.id = "own";
 	OK(natra_attach(n, &target, &policy, NULL));
 	OK(natra_check(n, "own", NULL));
-	assert_string_equal(rig_query(n, "own").ifname, "h-life");
+	assert_string_equal(rig_query(n, "own").ifname, NODE_SIDE);
 	rig_detach(n, "own");
 	assert_int_equal(natra_check(n, "own", NULL), -ENOENT);
 }
 
 TH_TEST(query_tells_what_was_given)
 {
-	struct story *story = *state;
-	struct natra_target target = pod_target(&story->pod, "told");
+	struct natra_target target = pod_target(&pod, "told");
 	struct natra_policy policy = policy_of(10, 0);
 	struct natra_info info;
 
@@ -159,24 +140,23 @@ static int note(void *arg, const struct natra_info *info)
 static struct pod attach_to_new(const char *name, const char *id,
 				const char *network)
 {
-	struct pod pod = pod_make(name);
-	struct natra_target target = pod_target(&pod, id);
+	struct pod new = pod_make(name);
+	struct natra_target target = pod_target(&new, id);
 	struct natra_policy policy = policy_of(10, 0);
 
 	target.network = network;
 	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
-	return pod;
+	return new;
 }
 
 TH_TEST(foreach_and_gc)
 {
 	static const char *const keep[] = {"b", "nosuch"};
-	struct story *story = *state;
 	struct walk walk = {.len = 0};
 	struct pod pods[3];
 	size_t removed = 77;
 
-	attach(&story->pod, "d");
+	attach(&pod, "d");
 	pods[0] = attach_to_new("life-1", "b", "net-1");
 	pods[1] = attach_to_new("life-2", "c", "net-1");
 	pods[2] = attach_to_new("life-3", "a", "net-2");
@@ -210,7 +190,6 @@ TH_TEST(foreach_and_gc)
 
 TH_TEST(strange_ids)
 {
-	struct story *story = *state;
 	char longest[NATRA_ID_MAX + 1];
 	const char *ids[] = {
 		"a.b.c", "a/b/../c",    "..",       "/", " ",
@@ -221,9 +200,9 @@ TH_TEST(strange_ids)
 	longest[NATRA_ID_MAX] = '\0';
 	for (size_t i = 0; i < TH_LEN(ids); i++) {
 		char id[NATRA_ID_MAX + 1];
-		struct natra_target target = pod_target(&story->pod, ids[i]);
+		struct natra_target target = pod_target(&pod, ids[i]);
 
-		attach(&story->pod, ids[i]);
+		attach(&pod, ids[i]);
 		assert_string_equal(rig_query(n, ids[i]).id, ids[i]);
 		assert_int_equal(natra_find(n, &target, id), 0);
 		assert_string_equal(id, ids[i]);
@@ -254,54 +233,53 @@ TH_TEST(interface_gone)
 		NATRA_MODE_CLSACT_PODSIDE,
 	};
 	size_t removed = 0;
-	struct pod pod;
+	struct pod mine;
 
 	for (size_t i = 0; i < TH_LEN(modes); i++) {
 		/* The interface is deleted with its namespace; then comes a
 		 * detach. */
-		pod = pod_make("life-g");
-		target = pod_target(&pod, "gone");
+		mine = pod_make("life-g");
+		target = pod_target(&mine, "gone");
 		policy.attach_mode = modes[i];
 		assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
-		pod_remove(&pod);
+		pod_remove(&mine);
 		gone_is_told("gone");
 		GIVES(1, natra_detach(n, &target));
 		assert_int_equal(rig_pins(), 0);
 
 		/* Only the interface is deleted; then comes a gc. */
-		pod = pod_make("life-g");
-		target = pod_target(&pod, "gone");
+		mine = pod_make("life-g");
+		target = pod_target(&mine, "gone");
 		assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
 		rig_sh("ip -n life-g link del eth0");
 		gone_is_told("gone");
 		OK(natra_gc(n, NULL, NULL, 0, &removed));
 		assert_int_equal(removed, 1);
 		assert_int_equal(rig_pins(), 0);
-		pod_remove(&pod);
+		pod_remove(&mine);
 	}
 }
 
 /* The id of an interface that was made anew is attached to the new one. */
 TH_TEST(interface_made_anew)
 {
-	struct pod pod = pod_make("life-n");
+	struct pod mine = pod_make("life-n");
 
-	attach(&pod, "anew");
-	pod_remove(&pod);
-	pod = pod_make("life-n");
-	attach(&pod, "anew");
+	attach(&mine, "anew");
+	pod_remove(&mine);
+	mine = pod_make("life-n");
+	attach(&mine, "anew");
 	assert_false(rig_query(n, "anew").interface_gone);
 	rig_detach(n, "anew");
-	pod_remove(&pod);
+	pod_remove(&mine);
 }
 
 TH_TEST(bpffs_is_mounted)
 {
 	struct natra_open_opts opts = NATRA_INIT(opts);
 	struct natra_features features = NATRA_INIT(features);
-	struct story *story = *state;
 	struct natra_policy policy = policy_of(10, 0);
-	struct natra_target target = pod_target(&story->pod, "mount");
+	struct natra_target target = pod_target(&pod, "mount");
 	struct natra *other;
 
 	opts.bpffs_path = OTHER_BPFFS;
@@ -331,9 +309,8 @@ TH_TEST(bpffs_is_mounted)
 TH_TEST(bpffs_path_is_wrong)
 {
 	struct natra_open_opts opts = NATRA_INIT(opts);
-	struct story *story = *state;
 	struct natra_policy policy = policy_of(10, 0);
-	struct natra_target target = pod_target(&story->pod, "wrong");
+	struct natra_target target = pod_target(&pod, "wrong");
 	char longer[600];
 	struct natra *other;
 
