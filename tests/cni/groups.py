@@ -15,7 +15,7 @@ TENANT = {"name": "{namespace}", "ingressRate": "100M", "egressRate": 50 * M}
 FILE = "/var/lib/natra/namespaces.json"
 WEIGHT, FLOOR = "natra.io/group-weight", "natra.io/group-floor"
 
-# keys, and words of the refusal
+# Keys, and words of the refusal; unit-cni-groups has what the library refuses.
 BAD = [
         ({"group": "a"}, ("group", "not an object")),
         ({"group": {}}, ("group.name", "missing")),
@@ -25,17 +25,12 @@ BAD = [
         ({"group": {"name": "{label:team}"}}, ("group.name", "{label:team}")),
         ({"group": {"name": "{annotation:}"}}, ("group.name", "{annotation:}")),
         ({"group": {"name": "a}"}}, ("group.name", "a}")),
-        ({"group": {"name": "{namespace}-{annotation:x}"}}, ("group.name", "{namespace}-")),
         ({"group": dict(TENANT, ingressRate="fast")}, ("group.ingressRate", "fast")),
         ({"group": dict(TENANT, egressRate=10**16)}, ("group.egressRate",)),
         ({"group": dict(TENANT, rate=5)}, ("group.rate", "no key")),
         ({"group": dict(TENANT, weight=2)}, ("group.weight", "parent")),
         ({"group": dict(TENANT, floor="5M")}, ("group.floor", "parent")),
         ({"group": dict(TENANT, parent="p", weight=65)}, ("group.weight", "65")),
-        ({"group": dict(TENANT, parent="p", floor="60M")}, ("group.floor", "60M", "egressRate")),
-        ({"group": dict(TENANT, name="p", parent="p")}, ("group.parent", "itself")),
-        ({"group": dict(TENANT, name="a\nb")}, ("group.name", "control")),
-        ({"group": dict(TENANT, parent="a\x7f")}, ("group.parent", "control")),
         ({"group": {"name": "a", "parent": "p"}}, ("group.parent", "rate")),
         ({"group": TENANT, "groupWeight": 65}, ("groupWeight", "65")),
         ({"group": TENANT, "groupWeight": 2**32 + 1}, ("groupWeight",)),

@@ -56,10 +56,10 @@ class Libcni:
         except FileNotFoundError:
             return None
 
-    def _run(self, conf, command, c, prev=None, **inject):
+    def _run(self, conf, command, c, prev=None):
         """Run one plugin. The keys of its input are sorted, as Go's encoder does."""
         conf = copy.deepcopy(conf)
-        conf.update(inject, name=self.list["name"], cniVersion=self.version)
+        conf.update(name=self.list["name"], cniVersion=self.version)
         if prev is not None:
             conf["prevResult"] = prev
         runtime = {k: c.capability_args[k]
@@ -102,23 +102,3 @@ class Libcni:
             self._run(conf, "DEL", c, prev)
         if self.cached(c):
             os.unlink(self._cached(c))
-
-    def gc(self, **valid):
-        """Run GC. Without the argument `valid` it has no list at all, as cnitool calls
-        it; otherwise `valid` is a list of (container, interface), or None for null."""
-        self.answers = {}
-        inject = {}
-        if "valid" in valid:
-            keep = valid["valid"] and [
-                    {"containerID": i, "ifname": name}
-                    for i, name in valid["valid"]]
-            # libcni also writes the key that an early version of the specification had.
-            inject = {"cni.dev/valid-attachments": keep,
-                      "cni.dev/attachments": keep}
-        for conf in self.list["plugins"]:
-            self._run(conf, "GC", None, **inject)
-
-    def status(self):
-        self.answers = {}
-        for conf in self.list["plugins"]:
-            self._run(conf, "STATUS", None)
