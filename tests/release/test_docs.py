@@ -13,11 +13,11 @@ SOURCE = Path(__file__).resolve().parents[2]
 MAP = SOURCE / "src/libnatra.map"
 
 
-def document(to, source=SOURCE):
+def document(to):
     """Return doxygen's warnings."""
     text = (SOURCE / "tools/package/Doxyfile").read_text()
     p = subprocess.run(["doxygen", "-"], input=f"{text}\nOUTPUT_DIRECTORY = {to}\n",
-                       cwd=source, text=True, capture_output=True, timeout=60)
+                       cwd=SOURCE, text=True, capture_output=True, timeout=60)
     assert p.returncode == 0, p.stderr
     return p.stderr
 
@@ -28,23 +28,12 @@ class Docs(unittest.TestCase):
         self.addCleanup(tmp.cleanup)
         self.tmp = tmp.name
 
-    def test_no_warning(self):
-        self.assertEqual(document(self.tmp), "")
-
     def test_each_function(self):
-        document(self.tmp)
+        self.assertEqual(document(self.tmp), "")
         text = "".join(p.read_text() for p in Path(self.tmp, "html").glob("*.html"))
         names = re.findall(r"^\t(natra_\w+);", MAP.read_text(), re.M)
         self.assertGreater(len(names), 40)
         self.assertEqual([n for n in names if f"{n}</a>" not in text], [])
-
-    def test_a_wrong_parameter_is_noticed(self):
-        shutil.copytree(SOURCE / "include", f"{self.tmp}/source/include")
-        path = Path(self.tmp, "source/include/natra/natra.h")
-        text = path.read_text()
-        self.assertIn("@param ret_stats", text)
-        path.write_text(text.replace("@param ret_stats", "@param ret_stat"))
-        self.assertIn("ret_stat", document(f"{self.tmp}/out", f"{self.tmp}/source"))
 
 
 if __name__ == "__main__":
