@@ -65,13 +65,13 @@ class Churn:
 
     def add(self, i, pod):
         # The rates begin at 1 Mbit/s, and no two pods have the same.
-        a = call(self.natra, "ADD", conf(10**6 + i, pod.prev_result()),
+        a = call(self.natra, "ADD", conf(10**6 + i, pod.prev_result()), timeout=60,
                  CNI_CONTAINERID=f"c{i}", CNI_NETNS=pod.path)
         self.failures.expect(f"ADD {i}: {a}", a.code == 0)
         self.times.append(a.seconds)
 
     def delete(self, i, netns):
-        a = call(self.natra, "DEL", conf(10**6 + i, None),
+        a = call(self.natra, "DEL", conf(10**6 + i, None), timeout=60,
                  CNI_CONTAINERID=f"c{i}", CNI_NETNS=netns)
         self.failures.expect(f"DEL {i}: {a}", a.code == 0)
 
