@@ -21,7 +21,7 @@ static void note_limits(struct call *call, const struct natra_info *info)
 {
 	const struct natra_policy *p = &info->effective;
 
-	log_add(&call->facts, "mode", natra_mode_name(info->mode));
+	log_add(&call->facts, "mode", natra_attach_mode_name(info->mode));
 	log_add(&call->facts, "edt", info->edt_active ? "on" : "off");
 	log_add(&call->facts, "reason", info->reason);
 	log_add_u64(&call->facts, "ingress_bits_per_sec",
@@ -55,7 +55,7 @@ static int replace_leftovers(struct call *call,
 
 	/* If the interface cannot be looked at, natra_attach reports it. */
 	if (natra_find_leftovers(call->n, target, &left) < 0 ||
-	    (!left.tbf && !left.ingress_redirect))
+	    (!left.limits_ingress && !left.limits_egress))
 		return 0;
 	r = natra_remove_leftovers(call->n, target);
 	if (r == 0)
@@ -63,11 +63,11 @@ static int replace_leftovers(struct call *call,
 			&call->log, NATRA_LOG_WARN,
 			"removed what the bandwidth plugin left on '%s':%s%s%s",
 			left.host_ifname,
-			left.htb   ? " htb"
-			: left.tbf ? " tbf"
-				   : "",
-			left.ingress_redirect ? " redirect to " : "",
-			left.ingress_redirect && !left.ifb_ifname[0]
+			left.is_htb           ? " htb"
+			: left.limits_ingress ? " tbf"
+					      : "",
+			left.limits_egress ? " redirect to " : "",
+			left.limits_egress && !left.ifb_ifname[0]
 				? "nowhere"
 				: left.ifb_ifname);
 	return r;
@@ -156,7 +156,7 @@ static int check_hold(struct call *call, const struct settings *settings,
 			log_write(
 				&call->log, NATRA_LOG_WARN,
 				"attachMode: %s holds beside %s ('%s' on '%s') only while natra-agent runs, which the other modes do without it",
-				natra_mode_name(info->mode), hold.owner,
+				natra_attach_mode_name(info->mode), hold.owner,
 				hold.program, info->host_ifname);
 		return 0;
 	}
@@ -168,7 +168,7 @@ static int check_hold(struct call *call, const struct settings *settings,
 	/* `auto` may come to the host side, but nobody paces who was not asked to. */
 	if (settings->continue_on_error ||
 	    (mode_is_hostside(info->mode) &&
-	     settings->policy.attach_mode == NATRA_MODE_AUTO)) {
+	     settings->policy.attach_mode == NATRA_ATTACH_MODE_AUTO)) {
 		log_write(&call->log, NATRA_LOG_WARN, "%s", text);
 		return 0;
 	}

@@ -105,12 +105,7 @@ static const char *parse_log_file(const cJSON *value, const char **ret_file)
 static const char *parse_log_level(const cJSON *value,
 				   enum natra_log_level *ret_level)
 {
-	int i = index_of(value, log_level_names, NATRA_LOG_MAX);
-
-	if (i < 0)
-		return "is not error, warn, info or debug";
-	*ret_level = (enum natra_log_level)i;
-	return NULL;
+	return log_read_level(json_text(value), ret_level);
 }
 
 static const char *read_log_file(struct settings *s, const cJSON *value)

@@ -53,7 +53,7 @@ enum natra_code {
 	NATRA_CODE_MAX
 };
 
-/** @brief The handle's last error: one line, valid until its next call; "" if
+/** @brief The error of the handle's last call: one line, valid until its next call; "" if
  *         there was none. Owned by the handle. */
 NATRA_API const char *natra_error(const struct natra *n);
 

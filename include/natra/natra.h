@@ -11,7 +11,8 @@
  * Errors: a function that can fail returns 0 or a negative errno and leaves its `ret_`
  * parameters untouched on failure; natra_error() then has one line of text that names the
  * object, which is for people: natra_error_code() tells apart what has the same errno, and
- * natra_error_about() names it for programs. No signal ends a call with -EINTR; -ECANCELED is
+ * natra_error_about() names it for programs; all three are forgotten when the handle's next
+ * call begins. No signal ends a call with -EINTR; -ECANCELED is
  * returned only if the options of natra_open say so. The library never prints, never exits,
  * and changes nothing of the calling thread (network namespace, signal mask, umask). In the
  * process it sets libbpf's print function once, which then has natra's own lines of libbpf go
@@ -19,10 +20,18 @@
  * does so before it calls natra; else that gets natra's lines, too.
  *
  * Threads: one handle may be used by one thread at a time; two handles are independent, and
- * one may be used after fork(2). Processes may work on the same attachment at once: the
- * library locks it. A call that changes something waits 5 s for a process that keeps a lock
- * (it may be stopped), then it fails with -EBUSY, and natra_error() names the process and
- * what it has locked.
+ * one may be used after fork(2). A child that is forked while another thread is in a call has
+ * what that has locked until it ends, also if the process is killed meanwhile and the child is
+ * not. Processes may work on the same attachment at once: the library locks it. A call that
+ * changes something waits 5 s for a process that keeps a lock (it may be stopped), and a minute
+ * for a lock that several have one after the other; then it fails with -EBUSY, and
+ * natra_error() names the process and what it has locked. A call may need several locks. Of
+ * two processes that read limits and then change them, the last one's limits hold.
+ *
+ * Interruption: a process may be killed in any call. The interface is then as it was or as it
+ * was to be, or natra_check tells what is missing; the same call, or natra_gc, mends it. No
+ * function may be called from a signal handler, and a thread in a call must not be cancelled
+ * with pthread_cancel(3). The library cannot be unloaded: dlclose(3) leaves it in place.
  *
  * State: all of it is pinned on bpffs, at the path of natra_open_opts, or else on the
  * one that pid 1 has at /sys/fs/bpf. In another mount namespace, such as the one that
@@ -42,7 +51,9 @@
  * a newer library. Initialise them with NATRA_INIT. A struct that a callback got may be shorter
  * or longer than the program knows it: only the program's own has its size. A size that the
  * struct never had is -EINVAL; what a newer program's struct has beyond the library's is not
- * written:
+ * written. A newer library may report values from an enum's *_MAX on, and a code in place of
+ * NATRA_CODE_NONE; a program takes them as unknown. The *_name functions return NULL for what
+ * the library itself does not know:
  *
  * @code
  * #include <natra/natra.h>
@@ -82,6 +93,7 @@
 
 #include <natra/base.h>
 #include <natra/errors.h>
+#include <natra/leftovers.h>
 #include <natra/text.h>
 #include <natra/types.h>
 #include <natra/version.h>
@@ -97,7 +109,7 @@ struct natra;
  * @brief Make a handle.
  * @param ret_n  the handle; free it with natra_close.
  * @param opts   NULL for the defaults; copied.
- * @return 0; -EINVAL unknown option, or a wrong `sz`; -ENOMEM; with refuse_other_abi -ESTALE,
+ * @return 0; -EINVAL unknown option, a wrong `sz` or a relative bpffs_path; -ENOMEM; with refuse_other_abi -ESTALE,
  *         or what reading bpffs failed with, which is logged. There is no handle to ask for
  *         a text then.
  */
@@ -334,11 +346,12 @@ NATRA_API int natra_foreach_class(struct natra *n, const char *id,
 
 /**
  * @brief Find the id of the attachment on an interface.
- * @param ret_id  NATRA_ID_MAX + 1 bytes.
- * @return 0; -EINVAL; -ENOENT nothing attached; -ENODEV; -EPERM; -ENOMEM.
+ * @param ret_id  `size` bytes; NATRA_ID_MAX + 1 have room for each id.
+ * @return 0; -EINVAL; -ERANGE it does not fit; -ENOENT nothing attached; -ENODEV; -EPERM;
+ *         -ENOMEM.
  */
 NATRA_API int natra_find(struct natra *n, const struct natra_target *target,
-			 char *ret_id);
+			 char *ret_id, size_t size);
 
 /**
  * @brief Read the counters, summed over CPUs; they only grow while attached.
@@ -386,7 +399,7 @@ NATRA_API int natra_foreach_stats(struct natra *n, natra_stats_fn fn,
  * two CPUs count the same flow at the same moment, one of them is not counted.
  * Each class of peers has such a table; the flows of all are read.
  *
- * @param ret_flows  room for *inout_len flows, owned by the caller.
+ * @param ret_flows  room for *inout_len flows, owned by the caller: NATRA_FLOWS_MAX for all.
  * @param inout_len  in: room; out: how many were written.
  * @return 0; -EINVAL; -ENOENT; -ESTALE; -EPERM; -ENOMEM.
  */
@@ -440,10 +453,6 @@ NATRA_API int natra_events_fd(const struct natra_events *events);
 /** @brief Free a reader; NULL is allowed. The events stay. */
 NATRA_API void natra_events_close(struct natra_events *events);
 
-/** @brief Name of a reason: "heavy", "dropped_rate", "dropped_horizon",
- *         "mice_over_share", "over_limit"; NULL if out of range. Static. */
-NATRA_API const char *natra_event_name(enum natra_event_reason reason);
-
 /**
  * @brief Walk the programs on the hooks of an attachment, in the order they run: of filters
  *        (clsact) the first 128 of a hook, and the attachment's own. If the pod's side cannot
@@ -476,61 +485,8 @@ NATRA_API int natra_record_unshaped(struct natra *n,
 				    const char *reason);
 
 /**
- * @brief Find what upstream's `bandwidth` plugin left on the host side of an
- *        interface: its limits apply beside natra's until they are removed.
- *
- * natra recognises the tbf at the root of the host-side veth by its handle, the htb of
- * versions 1.5.0 and 1.5.1 also by its classes, and a u32 filter on its ingress qdisc if it
- * redirects to an ifb with a name of the plugin's (or Calico's), or to one that is gone.
- *
- * @param target         `ifname` and its netns; or `id` alone, of what natra has attached.
- * @param ret_leftovers  `sz` set by the caller. All false if there is nothing,
- *                       and if the interface has no peer in the caller's netns.
- * @return 0; -EINVAL; -ENODEV no such interface; -ENOENT no such netns or id;
- *         -ESTALE; -EPERM; -ENOMEM; others as the kernel returned them.
- */
-NATRA_API int natra_find_leftovers(struct natra *n,
-				   const struct natra_target *target,
-				   struct natra_leftovers *ret_leftovers);
-
-/**
- * @brief Let pass what waits in the limits that natra_find_leftovers finds.
- *
- * To be called before natra_remove_leftovers, which drops what waits: a TCP connection of which
- * seconds wait there would stand still for as long. natra's own limits, if there are any by the
- * `id`, do not hold meanwhile, since they would drop it, too. If the process is killed,
- * natra_check tells that they do not hold, and natra_gc gives them back; so does
- * natra_remove_leftovers, natra_configure or natra_upgrade with the same id.
- *
- * Each tbf gets a bucket of 512 MB, which is what containerd asks for when a pod starts, at
- * most three times, and keeps its rate; its peak rate, which counts that, is replaced. An
- * htb has a higher rate for as long as the call lasts. The call returns when 32 times as much as
- * waited has passed (128 to 256 MB), because senders need some round trips to measure that
- * the queue is gone, and after 1 s in any case. What follows should follow at once.
- * It changes nothing if `waiting_ms` is 0.
- *
- * @param target  as in natra_find_leftovers.
- * @return as natra_find_leftovers.
- */
-NATRA_API int natra_drain_leftovers(struct natra *n,
-				    const struct natra_target *target);
-
-/**
- * @brief Remove what natra_find_leftovers finds, and the ifb.
- *
- * Succeeds when there is nothing. The ingress qdisc stays if another filter is
- * on it. natra's own limits hold before anything is removed.
- *
- * @param target  as in natra_find_leftovers.
- * @return as natra_find_leftovers.
- */
-NATRA_API int natra_remove_leftovers(struct natra *n,
-				     const struct natra_target *target);
-
-/**
  * @brief Walk all attachments, in the order of their ids.
- * @param fn  may detach the attachment that it is called for. What natra_detach returns is
- *            no result of fn: 1 would end the walk.
+ * @param fn  what natra_detach returns is no result of fn: 1 would end the walk.
  * @return 0; what fn returned; -EINVAL; -EPERM; -ENOMEM.
  */
 NATRA_API int natra_foreach_attachment(struct natra *n, natra_attachment_fn fn,
@@ -565,7 +521,7 @@ NATRA_API int natra_gc(struct natra *n, const char *network,
  * takes effect at once. An automatic group of the same name is another one, which
  * attachments alone make, change and remove (see natra_policy).
  *
- * @param group  what it shall be; its members from `members` on are ignored.
+ * @param group  what it shall be; the members behind `room` are ignored.
  * @return 0; -EINVAL bad field; -ENOENT no such parent; -ENOSPC there are
  *         NATRA_GROUPS_MAX others; -ERANGE the floors of its members, or those of the
  *         groups in its parent, are more than the rate; -ELOOP a parent with a

@@ -40,8 +40,8 @@ NATRA_API int natra_parse_time(const char *text, uint64_t *ret_ns);
  * @param base       what `text` leaves out: both rates, all DSCPs, all subnets.
  *                   NULL: nothing.
  * @param ret_class  one piece of memory, which the caller frees with free().
- * @param ret_item   the item of `text` that is wrong; may be NULL. Set on failure
- *                   only.
+ * @param ret_item   where in `text` the item that is wrong begins; may be NULL. Set on
+ *                   failure only.
  * @return 0; -EINVAL not a class; -ERANGE a number out of range; -ENOMEM.
  */
 NATRA_API int natra_parse_class(const char *text,
@@ -51,16 +51,25 @@ NATRA_API int natra_parse_class(const char *text,
 
 /** @brief Names as the command line and the CNI configuration write them:
  *         "tcx-podside", "auto", "free", "police"; NULL if out of range. */
-NATRA_API const char *natra_mode_name(enum natra_mode mode);
-NATRA_API const char *natra_edt_name(enum natra_edt edt);
+NATRA_API const char *
+natra_attach_mode_name(enum natra_attach_mode attach_mode);
+NATRA_API const char *natra_edt_pacing_name(enum natra_edt_pacing edt_pacing);
 NATRA_API const char *natra_fast_pass_name(enum natra_fast_pass fast_pass);
 NATRA_API const char *
 natra_ingress_mode_name(enum natra_ingress_mode ingress_mode);
 NATRA_API const char *natra_sli_name(enum natra_sli sli);
 
-/** @brief The reverse. @return 0; -EINVAL. */
-NATRA_API int natra_parse_mode(const char *text, enum natra_mode *ret_mode);
-NATRA_API int natra_parse_edt(const char *text, enum natra_edt *ret_edt);
+/** @brief Names of what is reported: "ingress", "" of NATRA_DIRECTION_NONE; "heavy",
+ *         "dropped_rate"; "error", "warn"; NULL if out of range. Static. */
+NATRA_API const char *natra_direction_name(enum natra_direction direction);
+NATRA_API const char *natra_event_reason_name(enum natra_event_reason reason);
+NATRA_API const char *natra_log_level_name(enum natra_log_level level);
+
+/** @brief The reverse of the first five. @return 0; -EINVAL. */
+NATRA_API int natra_parse_attach_mode(const char *text,
+				      enum natra_attach_mode *ret_attach_mode);
+NATRA_API int natra_parse_edt_pacing(const char *text,
+				     enum natra_edt_pacing *ret_edt_pacing);
 NATRA_API int natra_parse_fast_pass(const char *text,
 				    enum natra_fast_pass *ret_fast_pass);
 NATRA_API int

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /**
  * @file types.h
- * @brief The constants, enums and structs of natra.h, which includes it.
+ * @brief The constants, enums and structs of natra.h, which includes it. Those that arrays in
+ *        structs have as their size never change; the others may grow.
  */
 #ifndef NATRA_TYPES_H
 #define NATRA_TYPES_H
@@ -11,7 +12,7 @@
 #include <stdint.h>
 
 #include <natra/base.h>
-#include <natra/leftovers.h>
+#include <natra/stats.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -38,23 +39,23 @@ extern "C" {
 
 /** The place where the programs sit. HOSTSIDE modes need a veth whose peer is in the
  *  caller's network namespace. */
-enum natra_mode {
-	NATRA_MODE_AUTO, /**< first that this kernel can do; see natra_attach */
-	NATRA_MODE_TCX_PODSIDE,
-	NATRA_MODE_CLSACT_PODSIDE,
-	NATRA_MODE_TCX_HOSTSIDE,
-	NATRA_MODE_CLSACT_HOSTSIDE,
-	NATRA_MODE_MAX
+enum natra_attach_mode {
+	NATRA_ATTACH_MODE_AUTO, /**< first that this kernel can do; see natra_attach */
+	NATRA_ATTACH_MODE_TCX_PODSIDE,
+	NATRA_ATTACH_MODE_CLSACT_PODSIDE,
+	NATRA_ATTACH_MODE_TCX_HOSTSIDE,
+	NATRA_ATTACH_MODE_CLSACT_HOSTSIDE,
+	NATRA_ATTACH_MODE_MAX
 };
 
 /** Earliest departure time pacing of egress, which needs the `fq` qdisc on the pod's
  *  interface. At rates under 105 Mbit/s natra lowers the interface's gso_max_segs for
  *  as long as it is attached, unless another program has set it. */
-enum natra_edt {
-	NATRA_EDT_AUTO, /**< if the kernel can, and no other qdisc is there */
-	NATRA_EDT_ON,   /**< fail without it */
-	NATRA_EDT_OFF,  /**< never touch a qdisc */
-	NATRA_EDT_MAX
+enum natra_edt_pacing {
+	NATRA_EDT_PACING_AUTO, /**< if the kernel can, and no other qdisc is there */
+	NATRA_EDT_PACING_ON,  /**< fail without it */
+	NATRA_EDT_PACING_OFF, /**< never touch a qdisc */
+	NATRA_EDT_PACING_MAX
 };
 
 /** The treatment of flows under the heavy-hitter threshold. */
@@ -79,7 +80,8 @@ enum natra_sli { NATRA_SLI_OFF, NATRA_SLI_ON, NATRA_SLI_MAX };
 enum natra_direction {
 	NATRA_DIRECTION_INGRESS, /**< into the pod */
 	NATRA_DIRECTION_EGRESS,  /**< out of the pod */
-	NATRA_DIRECTION_MAX
+	NATRA_DIRECTION_MAX,
+	NATRA_DIRECTION_NONE = 255 /**< of an event whose attachment is gone */
 };
 
 enum natra_log_level {
@@ -94,7 +96,8 @@ enum natra_log_level {
  * @brief Receives one log line, without a newline; valid during the call only.
  *
  * May be called from a short-lived thread of the library while the caller
- * waits inside a library function; never from two threads at once.
+ * waits inside a library function; never from two threads at once. Like
+ * natra_cancelled_fn, it must not call a function with its handle.
  */
 typedef void (*natra_log_fn)(void *arg, enum natra_log_level level,
 			     const char *line);
@@ -102,14 +105,14 @@ typedef void (*natra_log_fn)(void *arg, enum natra_log_level level,
 /**
  * @brief Tells whether a call that waits for a lock should give up.
  *
- * Asked about 20 times a second in the thread that made the call.
+ * Asked some ten times a second, in the thread that made the call.
  */
 typedef bool (*natra_cancelled_fn)(void *arg);
 
 /** Options of natra_open. */
 struct natra_open_opts {
 	size_t sz;
-	/** Path of a bpffs mount point, used as it is given; NULL for pid 1's
+	/** Absolute path of a bpffs mount point, used as it is given; NULL for pid 1's
 	 *  "/sys/fs/bpf". bpffs is mounted there if the directory is empty, and stays. */
 	const char *bpffs_path;
 	natra_log_fn log_fn; /**< NULL: no log */
@@ -118,14 +121,16 @@ struct natra_open_opts {
 	 *  removed: for a caller that will attach again, since loading them takes
 	 *  milliseconds. natra_gc removes them. */
 	bool keep_programs;
-	/** Asked while a call waits for another process that works on the same
-	 *  attachment or network namespace. Once it returns true, the call fails with
-	 *  -ECANCELED and has changed nothing. NULL: see "Threads" in natra.h. */
+	/** Asked while a call, before it has changed anything, waits for another process
+	 *  that works on the same attachment or network namespace. Once it returns true,
+	 *  the call fails with -ECANCELED. Later waits of the call, and those of natra_gc,
+	 *  do not ask. NULL: see "Threads" in natra.h. */
 	natra_cancelled_fn cancelled_fn;
 	void *cancelled_arg;
 	/** natra_open fails with -ESTALE, and logs what, if natra of another ABI has
 	 *  attached something: its limits are not this library's to change or count. */
 	bool refuse_other_abi;
+	uint8_t reserved[7]; /**< 0; see NATRA_INIT */
 };
 
 /** The interface to attach to. The strings are read during the call only. */
@@ -223,9 +228,9 @@ struct natra_policy {
 	/** Name of the group whose rates it shares beside its own, of which it needs
 	 *  none; "": in none. See struct natra_group_info. */
 	char group[NATRA_GROUP_NAME_MAX + 1];
-	/** 1: an automatic group, which was made for its members; 0: one that
+	/** True: an automatic group, which was made for its members; false: one that
 	 *  natra_group_set has made. Each kind has names of its own. */
-	uint32_t group_is_automatic;
+	bool group_is_automatic;
 	/** How much it has of what is left in the group beside other members, up
 	 *  to NATRA_WEIGHT_MAX; 0: 1. Needs a group. */
 	uint32_t group_weight;
@@ -240,8 +245,8 @@ struct natra_policy {
 	const struct natra_group_info *automatic_group;
 	/* Those from here on, but for the lists, are fixed at attach, and kept. */
 	enum natra_ingress_mode ingress_mode;
-	enum natra_mode attach_mode;
-	enum natra_edt edt_pacing;
+	enum natra_attach_mode attach_mode;
+	enum natra_edt_pacing edt_pacing;
 	enum natra_sli sli;
 	/** Peers whose traffic is limited, or whose traffic is not: the address
 	 *  of the other end, as CIDR blocks such as "10.0.0.0/8" or
@@ -271,7 +276,8 @@ struct natra_policy {
 	uint64_t room[32]; /**< 0; see NATRA_INIT */
 };
 
-/** An annotation of a pod. If `value` is NULL, it is as if it were not there. */
+/** An annotation of a pod. If `value` is NULL, it is as if it were not there. The struct stays
+ *  as it is: what else may be said of one is in natra_annotations, by its name. */
 struct natra_annotation {
 	const char *name, *value;
 };
@@ -286,6 +292,7 @@ struct natra_annotations {
 	size_t allowed_len;
 	bool allow_all;
 	bool skip_bad; /**< log a bad value and ignore it, in place of an error */
+	uint8_t reserved[6]; /**< 0; see NATRA_INIT */
 };
 
 /** The description that natra_query and natra_foreach_attachment give. */
@@ -302,9 +309,9 @@ struct natra_info {
 	/** With the defaults filled in, and not for another call, which would refuse some
 	 *  of them; the threshold is the smaller of both directions. */
 	struct natra_policy effective;
-	enum natra_mode mode; /**< as attached; AUTO if `unshaped` */
-	bool edt_active;      /**< egress is paced by departure times */
-	bool pace_active;     /**< ingress is paced on the host side */
+	enum natra_attach_mode mode; /**< as attached; AUTO if `unshaped` */
+	bool edt_active;             /**< egress is paced by departure times */
+	bool pace_active;            /**< ingress is paced on the host side */
 	bool fq_is_ours;      /**< natra added the pod's fq, and removes it */
 	bool host_fq_is_ours; /**< the same on the host-side veth */
 	bool interface_gone; /**< the interface or its netns does not exist any more */
@@ -319,7 +326,7 @@ struct natra_info {
 	uint32_t ingress_prog_id;
 	uint32_t egress_prog_id;
 	uint32_t host_prog_id;
-	char pin_path[128]; /**< as pid 1 sees it, if bpffs_path was NULL */
+	char pin_path[512]; /**< as pid 1 sees it, if bpffs_path was NULL */
 	/** The programs are of this library's build; else natra_upgrade replaces them. */
 	bool program_is_current;
 	bool other_abi; /**< another ABI's natra attached it: policies have rates only */
@@ -332,117 +339,7 @@ struct natra_info {
 	uint32_t egress_bypassed_percent;
 	/** The maps can be kept, unless natra_upgrade finds that more than programs changed. */
 	bool upgrade_is_in_place;
-};
-
-/** Packets and the bytes that they take on the wire. */
-struct natra_count {
-	uint64_t packets;
-	uint64_t bytes;
-};
-
-/** Buckets of a histogram, and the longest duration that bucket `i` counts, in
- *  nanoseconds, from 1024 on; the last bucket counts all that is longer. */
-#define NATRA_HISTOGRAM_BUCKETS  31
-#define NATRA_HISTOGRAM_UP_TO(i) (UINT64_C(1024) << (i))
-
-/** A histogram of durations. Each duration is counted in one bucket. */
-struct natra_histogram {
-	uint64_t sum_ns;
-	uint64_t count[NATRA_HISTOGRAM_BUCKETS];
-};
-
-/** Counters of one direction since it was attached; each packet is in exactly
- *  one of them but over_packets and over_connections. */
-struct natra_direction_stats {
-	/** Small flows, passed at once. With NATRA_FAST_PASS_STRICT those that
-	 *  have to wait count as paced, marked or dropped_horizon instead. */
-	struct natra_count mice;
-	struct natra_count admitted; /**< heavy, within the rate */
-	struct natra_count paced;    /**< given a later departure time */
-	/** ECN CE set; where packets are held (ingress with pace, egress with
-	 *  EDT) also given a later departure time. */
-	struct natra_count marked;
-	/** Over the rate, no EDT; over the limit of packets or connections. */
-	struct natra_count dropped_rate;
-	struct natra_count dropped_horizon; /**< would have waited too long */
-	/** Neither this direction nor the group has a rate, or the peer is exempt. */
-	struct natra_count unlimited;
-	/** Packets that were over the limit of packets, and SYNs over that of
-	 *  connections. They are in `dropped_rate` as well. */
-	struct natra_count over_packets;
-	struct natra_count over_connections;
-	/** Packets on which the link itself depends (ARP, IPv6 neighbour
-	 *  discovery, IEEE 802.1X, LLDP, LACP, STP) that passed uncharged, up to
-	 *  4 kB in a second together. What exceeds that, and all else that is not
-	 *  IP, counts like IP, each EtherType as one flow. In a direction that
-	 *  has no rate all of them count as `unlimited`. */
-	struct natra_count other;
-	uint64_t delay_ns_sum; /**< asked of all packets paced */
-	/** Events that were reported, see natra_events_open, and flows that became
-	 *  heavy without a report because 16 others had been reported just before. */
-	uint64_t events_reported;
-	uint64_t events_suppressed;
-	/** CLOCK_MONOTONIC of the last second in which small flows exceeded the limit, with
-	 *  NATRA_FAST_PASS_FREE, and what passed then in percent of the limit. 0: none. */
-	uint64_t over_limit_ns, over_limit_percent;
-	uint64_t room[15]; /**< 0; see NATRA_INIT */
-};
-
-/**
- * TCP connections that were begun in one direction, with NATRA_SLI_ON: `ingress` are
- * those to the pod, and `egress` those from the pod. They are measured where natra's
- * programs are. For `ingress` that is the time that the pod takes, and for `egress`
- * what the network and the other end take; both include what natra holds or drops of
- * these packets, which by default is nothing.
- */
-struct natra_connect_stats {
-	uint64_t begun; /**< SYNs, each connection once */
-	/** The same SYN again, because it or its answer was lost. */
-	uint64_t repeated;
-	uint64_t refused; /**< answered by a RST */
-	/** SYNs whose answer was not measured: over 256 waited, or 4 in one place. */
-	uint64_t forgotten;
-	/** Accepted: from the first SYN to the first SYN-ACK that passed. */
-	struct natra_histogram accepted;
-	uint64_t room[12]; /**< 0; see NATRA_INIT */
-};
-
-/** The counters of an attachment. */
-struct natra_stats {
-	size_t sz;
-	struct natra_direction_stats ingress;
-	struct natra_direction_stats egress;
-	/** The packets that reach the pod, if the host side judges `ingress`. */
-	struct natra_direction_stats backstop;
-	/** The flows in the table of natra_top whose last packet is at most a minute old. */
-	uint32_t ingress_heavy_flows;
-	uint32_t egress_heavy_flows;
-	/** The delays asked of packets by their departure times: how long fq is to
-	 *  hold each, from the moment at which it was judged. They are those of
-	 *  `paced` packets, and of `marked` ones where packets are held; their sum
-	 *  is `delay_ns_sum`. */
-	struct natra_histogram ingress_delays;
-	struct natra_histogram egress_delays;
-	struct natra_connect_stats ingress_connects;
-	struct natra_connect_stats egress_connects;
-};
-
-/** One heavy flow. Addresses in network order, IPv4 in the first 4 bytes. */
-struct natra_flow {
-	uint8_t saddr[16];
-	uint8_t daddr[16];
-	/** In host order; 0 where the protocol has no ports. With ip_version 0
-	 *  it is the EtherType, and 1 stands for all frames of IEEE 802.3 that
-	 *  have a length in its place. */
-	uint16_t sport;
-	uint16_t dport;
-	uint8_t ip_version; /**< 4 or 6; 0: not IP, or unknown */
-	uint8_t protocol;   /**< IANA number */
-	/** Since the flow has been in the table, wire bytes. */
-	uint64_t bytes;
-	uint64_t packets;
-	uint64_t idle_ns; /**< age of the flow's last packet */
-	uint64_t room[4]; /**< 0 */
+	uint8_t reserved[11]; /**< 0 */
 };
 
 /** The reason of an event. Each kind but NATRA_EVENT_HEAVY is reported once in about a
@@ -474,7 +371,7 @@ struct natra_event {
 	/** "" if the attachment does not exist any more, or was replaced since. */
 	char id[NATRA_ID_MAX + 1];
 	char label[NATRA_NAME_MAX + 1];
-	/** NATRA_DIRECTION_MAX if `id` is "". */
+	/** NATRA_DIRECTION_NONE if `id` is "". */
 	enum natra_direction direction;
 	enum natra_event_reason reason;
 	/** The event is from the backstop in the pod, see natra_stats. */
@@ -487,6 +384,7 @@ struct natra_event {
 	char class_name[NATRA_CLASS_NAME_MAX + 1]; /**< "": none or no id */
 	uint32_t over_percent; /**< with NATRA_EVENT_OVER_LIMIT, no flow */
 	char group[NATRA_GROUP_NAME_MAX + 1]; /**< whose limit it is, or "" */
+	uint8_t reserved[4];                  /**< 0 */
 };
 
 /**
@@ -514,15 +412,16 @@ struct natra_group_info {
 	/** These are the group's part in its parent, as in struct natra_policy. */
 	uint64_t floor_bits_per_sec;
 	uint32_t weight;
+	uint64_t room[8]; /**< 0; what later versions read takes a part of it */
 	/* The members from here on are only reported. */
-	uint32_t members;   /**< attachments; groups do not count */
-	uint32_t automatic; /**< 1: it goes with its last member */
+	uint32_t members; /**< attachments; groups do not count */
+	bool automatic;   /**< it goes with its last member */
 	/** Packets of members that were charged to the group: those of heavy
 	 *  flows that were not dropped, and of small ones that are charged. */
 	struct natra_count ingress_charged, egress_charged;
 	/** By natra_direction: as natra_direction_stats has them of one member, and the bytes
 	 *  of small flows that were not charged, which a group hears of once in a second. */
-	uint64_t over_limit_ns[2], over_limit_percent[2], free_bytes[2];
+	uint64_t over_limit_time_ns[2], over_limit_percent[2], free_bytes[2];
 };
 
 /** One program on a hook that an attachment uses: the attachment's own or a
@@ -544,13 +443,16 @@ struct natra_neighbour {
 	 *  accepts or redirects, instead of passing them on, are not limited. */
 	bool is_before_ours;
 	bool is_on_host; /**< not in the pod, where ifname may be the same */
+	uint8_t reserved[5]; /**< 0 */
 };
 
 /**
  * @brief The callbacks of walkers: natra_foreach_attachment calls a natra_attachment_fn.
  *
  * `arg` is what the caller gave to the walker; the other arguments are valid
- * during the call only. A result other than 0 ends the walk, which returns it.
+ * during the call only. A result other than 0 ends the walk, which returns it. A callback
+ * may call any function but natra_close with the handle that walks. When it ended the walk,
+ * natra_error() is that of its last own call with that handle, or "".
  */
 typedef int (*natra_attachment_fn)(void *arg, const struct natra_info *info);
 typedef int (*natra_neighbour_fn)(void *arg,
@@ -581,7 +483,7 @@ struct natra_features {
 	bool tcx;
 	bool clsact;
 	bool fq;
-	enum natra_mode auto_mode; /**< with EDT auto */
+	enum natra_attach_mode auto_mode; /**< with EDT auto */
 	bool auto_edt;
 	char reason[256];
 	bool coarse_clock; /**< bpf_ktime_get_coarse_ns (Linux 5.11): needed */
@@ -590,7 +492,8 @@ struct natra_features {
 	/** bpf_skb_set_tstamp (5.18): without it departure times are written
 	 *  without their type, which no kernel before it has. */
 	bool set_tstamp;
-	uint32_t abi; /**< of the state that this library pins */
+	uint32_t abi;        /**< of the state that this library pins */
+	uint8_t reserved[8]; /**< 0 */
 };
 
 #ifdef __cplusplus

@@ -82,13 +82,13 @@ int natra_attach(struct natra *n, const struct natra_target *target,
 	struct natra_info info;
 	int r;
 
-	if (!n)
+	if (!begin_call(n))
 		return -EINVAL;
 	r = admission_read(n, target, policy, &a);
 	if (r == 0)
 		r = check_limits_anything(n, &a.order);
 	if (r == 0 && ret_info)
-		r = struct_out_check(n, "ret_info", ret_info, FIRST_INFO);
+		r = struct_out_check(n, "ret_info", ret_info, EXTENT_INFO);
 	if (r < 0)
 		return r;
 	r = admission_lock(n, &a);
@@ -108,8 +108,8 @@ int natra_attach(struct natra *n, const struct natra_target *target,
 		return finish(n, 0);
 	info_of(&gen, &info);
 	info.program_is_current = info.upgrade_is_in_place = true;
-	return finish(n, struct_out(n, "ret_info", ret_info, &info, FIRST_INFO,
-				    sizeof(info)));
+	return finish(n,
+		      struct_out(n, "ret_info", ret_info, EXTENT_INFO, &info));
 }
 
 int natra_preload(struct natra *n, const struct natra_target *target,
@@ -146,6 +146,7 @@ int natra_record_unshaped(struct natra *n, const struct natra_target *target,
 	 * text. */
 	(void)str_copy(line, sizeof(line), reason);
 	str_one_line(line);
+	(void)begin_call(n);
 	r = admission_read(n, target, policy, &a);
 	if (r < 0)
 		return r;

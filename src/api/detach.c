@@ -73,7 +73,7 @@ int natra_detach(struct natra *n, const struct natra_target *target)
 	bool is_there = false;
 	int r;
 
-	if (!n)
+	if (!begin_call(n))
 		return -EINVAL;
 	r = target_in(n, target, &t);
 	if (r < 0)
@@ -110,14 +110,15 @@ int natra_detach(struct natra *n, const struct natra_target *target)
 	return r < 0 ? r : is_there;
 }
 
-int natra_find(struct natra *n, const struct natra_target *target, char *ret_id)
+int natra_find(struct natra *n, const struct natra_target *target, char *ret_id,
+	       size_t size)
 {
 	char id[NATRA_ID_MAX + 1];
 	struct natra_target t;
 	cleanup_close int fd = -1;
 	int r;
 
-	if (!n)
+	if (!begin_call(n))
 		return -EINVAL;
 	if (!ret_id)
 		return refuse(n, -EINVAL, "ret_id: missing");
@@ -132,7 +133,10 @@ int natra_find(struct natra *n, const struct natra_target *target, char *ret_id)
 		return with_code(
 			n, NATRA_CODE_NOT_ATTACHED,
 			refuse(n, r, "nothing is attached to '%s'", t.ifname));
+	if (r == 0 && strlen(id) >= size)
+		r = refuse(n, -ERANGE, "ret_id: '%s' needs more than %zu bytes",
+			   id, size);
 	if (r == 0)
-		(void)str_copy(ret_id, NATRA_ID_MAX + 1, id);
+		(void)str_copy(ret_id, size, id);
 	return finish(n, r);
 }

@@ -217,7 +217,7 @@ int natra_events_open(struct natra *n, struct natra_events **ret_events)
 	struct natra_events *events;
 	int r;
 
-	if (!n)
+	if (!begin_call(n))
 		return -EINVAL;
 	if (!ret_events)
 		return refuse(n, -EINVAL, "ret_events: missing");
@@ -308,14 +308,14 @@ int natra_events_read(struct natra_events *events,
 {
 	struct natra_event event = {
 		.sz = sizeof(event),
-		.direction = NATRA_DIRECTION_MAX,
+		.direction = NATRA_DIRECTION_NONE,
 	};
 	struct natra_event_entry entry;
 	int r;
 
-	if (!events)
+	if (!events || !begin_call(events->n))
 		return -EINVAL;
-	r = struct_out_check(events->n, "ret_event", ret_event, FIRST_EVENT);
+	r = struct_out_check(events->n, "ret_event", ret_event, EXTENT_EVENT);
 	if (r == 0)
 		r = read_entry(events, &entry);
 	if (r == 0)
@@ -337,7 +337,6 @@ int natra_events_read(struct natra_events *events,
 		return r;
 	}
 	events->lost = 0;
-	r = struct_out(events->n, "ret_event", ret_event, &event, FIRST_EVENT,
-		       sizeof(event));
-	return r < 0 ? r : 1;
+	r = struct_out(events->n, "ret_event", ret_event, EXTENT_EVENT, &event);
+	return finish(events->n, r < 0 ? r : 1);
 }

@@ -134,7 +134,7 @@ int natra_gc(struct natra *n, const char *network, const char *const *keep,
 	};
 	int r;
 
-	if (!n)
+	if (!begin_call(n))
 		return -EINVAL;
 	if (keep_len && !keep)
 		return refuse(n, -EINVAL, "keep: missing");

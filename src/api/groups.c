@@ -12,31 +12,23 @@
 
 static int check_name(struct natra *n, const char *name)
 {
-	if (!n)
+	if (!begin_call(n))
 		return -EINVAL;
 	return with_field(n, group_check_name("name", name, error_room(n),
 					      HANDLE_ERROR_MAX));
 }
 
-/* Reads the caller's struct, of which what is only reported is ignored. */
-static int group_in(struct natra *n, const struct natra_group_info *group,
-		    struct natra_group_info *ret)
-{
-	int r;
-
-	if (!n)
-		return -EINVAL;
-	r = struct_in(n, "group", ret, FIRST_GROUP, sizeof(*ret), group);
-	if (r < 0)
-		return r;
-	return with_field(n, group_check(ret, error_room(n), HANDLE_ERROR_MAX));
-}
-
 int natra_group_set(struct natra *n, const struct natra_group_info *group)
 {
 	struct natra_group_info g;
-	int r = group_in(n, group, &g);
+	int r;
 
+	if (!begin_call(n))
+		return -EINVAL;
+	r = group_in(n, "group", group, &g);
+	if (r == 0)
+		r = with_field(
+			n, group_check(&g, error_room(n), HANDLE_ERROR_MAX));
 	if (r < 0)
 		return r;
 	{
@@ -97,7 +89,7 @@ static struct natra_count count_of(const struct natra_tally *tally)
 	return (struct natra_count){tally->packets, tally->bytes};
 }
 
-static int call(const struct groups *groups, uint32_t number,
+static int call(struct natra *n, const struct groups *groups, uint32_t number,
 		const struct groups_members *members, natra_group_fn fn,
 		void *arg)
 {
@@ -120,14 +112,15 @@ static int call(const struct groups *groups, uint32_t number,
 		.automatic = given->automatic != 0,
 		.ingress_charged = count_of(&ingress[0].charged),
 		.egress_charged = count_of(&ingress[1].charged),
-		.over_limit_ns = {ingress[0].over.over_ns,
-				  ingress[1].over.over_ns},
+		.over_limit_time_ns = {ingress[0].over.over_ns,
+				       ingress[1].over.over_ns},
 		.over_limit_percent = {ingress[0].over.percent,
 				       ingress[1].over.percent},
 		.free_bytes = {ingress[0].over.uncharged,
 			       ingress[1].over.uncharged},
 	};
 
+	forget_error(n);
 	return fn(arg, &info);
 }
 
@@ -156,7 +149,7 @@ int natra_foreach_group(struct natra *n, natra_group_fn fn, void *arg)
 	struct groups groups = GROUPS_INIT;
 	int r;
 
-	if (!n)
+	if (!begin_call(n))
 		return -EINVAL;
 	if (!fn)
 		return refuse(n, -EINVAL, "fn: missing");
@@ -166,7 +159,7 @@ int natra_foreach_group(struct natra *n, natra_group_fn fn, void *arg)
 	groups.map = map;
 	for (uint32_t i = 1; i <= NATRA_GROUPS && r == 0; i++) {
 		if (groups_given(&groups, i)->name[0])
-			r = call(&groups, i, members, fn, arg);
+			r = call(n, &groups, i, members, fn, arg);
 	}
-	return r == 0 ? finish(n, 0) : r;
+	return finish(n, r);
 }

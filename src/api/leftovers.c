@@ -21,7 +21,7 @@ static int begin(struct natra *n, const struct natra_target *target,
 	struct scene scene;
 	int r;
 
-	if (!n)
+	if (!begin_call(n))
 		return -EINVAL;
 	r = target_in(n, target, &t);
 	if (r < 0)
@@ -62,14 +62,14 @@ int natra_find_leftovers(struct natra *n, const struct natra_target *target,
 		return r;
 	(void)str_copy(found.host_ifname, sizeof(found.host_ifname),
 		       l.host.ifname);
-	found.tbf = l.root.qdisc.kind[0] != '\0';
-	found.htb = strcmp(l.root.qdisc.kind, "htb") == 0;
-	found.ingress_redirect = l.redirect.handle != 0;
+	found.limits_ingress = l.root.qdisc.kind[0] != '\0';
+	found.is_htb = strcmp(l.root.qdisc.kind, "htb") == 0;
+	found.limits_egress = l.redirect.handle != 0;
 	(void)str_copy(found.ifb_ifname, sizeof(found.ifb_ifname),
 		       l.ifb.ifname);
-	found.waiting_ms = leftovers_wait_ms(&l);
-	return finish(n, struct_out(n, "ret_leftovers", ret_leftovers, &found,
-				    FIRST_LEFTOVERS, sizeof(found)));
+	found.waiting_ns = leftovers_wait_ns(&l);
+	return finish(n, struct_out(n, "ret_leftovers", ret_leftovers,
+				    EXTENT_LEFTOVERS, &found));
 }
 
 /* Restores natra's own limits, if it has attached anything by the id that the caller gave;
@@ -139,7 +139,7 @@ int natra_drain_leftovers(struct natra *n, const struct natra_target *target)
 	int r = begin(n, target, &nl, &l);
 
 	if (r == 0)
-		r = leftovers_wait_ms(&l) ? drain(n, target, &nl, &l)
+		r = leftovers_wait_ns(&l) ? drain(n, target, &nl, &l)
 					  : leftovers_drain(n, &nl, &l);
 	return r < 0 ? r : finish(n, r);
 }

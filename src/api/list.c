@@ -114,6 +114,7 @@ static int tell_of(struct natra *n, struct netns_index *index,
 	a->info.interface_gone = a->lookup.exists == 0;
 	if (!a->info.interface_gone && !a->info.unshaped)
 		find_bypass(n, index, &a->info);
+	forget_error(n);
 	return fn(arg, &a->info);
 }
 
@@ -123,7 +124,7 @@ int natra_foreach_attachment(struct natra *n, natra_attachment_fn fn, void *arg)
 	struct attachments all = {.n = n};
 	int r;
 
-	if (!n)
+	if (!begin_call(n))
 		return -EINVAL;
 	if (!fn)
 		return refuse(n, -EINVAL, "fn: missing");

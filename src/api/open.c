@@ -22,7 +22,10 @@ static int set_options(struct natra *n, const struct natra_open_opts *opts)
 	struct natra_open_opts o = {0};
 	int r;
 
-	if (opts && struct_in(n, "opts", &o, FIRST_OPTS, sizeof(o), opts) < 0)
+	if (opts && struct_in(n, "opts", &o, EXTENT_OPTS, opts) < 0)
+		return -EINVAL;
+	/* The directory that a relative path means would change with the caller's. */
+	if (o.bpffs_path && o.bpffs_path[0] != '/')
 		return -EINVAL;
 	n->log_fn = o.log_fn;
 	n->log_arg = o.log_arg;

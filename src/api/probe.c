@@ -56,11 +56,11 @@ static const char *pacing(const struct natra_features *f)
  * be empty, or name what the kernel lacks. */
 static void choose(struct natra *n, struct natra_features *f)
 {
-	f->auto_mode =
-		f->tcx ? NATRA_MODE_TCX_PODSIDE : NATRA_MODE_CLSACT_PODSIDE;
+	f->auto_mode = f->tcx ? NATRA_ATTACH_MODE_TCX_PODSIDE
+			      : NATRA_ATTACH_MODE_CLSACT_PODSIDE;
 	f->auto_edt = f->fq;
 	if (!f->kernel_ok || !f->bpf || (!f->tcx && !f->clsact))
-		f->auto_mode = NATRA_MODE_AUTO;
+		f->auto_mode = NATRA_ATTACH_MODE_AUTO;
 	(void)snprintf(f->reason, sizeof(f->reason), "%.170s; %s; %s",
 		       f->kernel_ok ? "the kernel has what natra needs"
 				    : last_error(n),
@@ -86,7 +86,7 @@ int natra_probe(struct natra *n, struct natra_features *ret_features)
 	struct utsname name;
 	int r;
 
-	if (!n)
+	if (!begin_call(n))
 		return -EINVAL;
 	(void)uname(&name);
 	(void)str_copy(f.kernel, sizeof(f.kernel), name.release);
@@ -110,8 +110,8 @@ int natra_probe(struct natra *n, struct natra_features *ret_features)
 	f.clsact = trial.clsact;
 	try_kernel(n, &f);
 	choose(n, &f);
-	return finish(n, struct_out(n, "ret_features", ret_features, &f,
-				    FIRST_FEATURES, sizeof(f)));
+	return finish(n, struct_out(n, "ret_features", ret_features,
+				    EXTENT_FEATURES, &f));
 }
 
 static int check_capability(struct natra *n, const uint32_t *effective,
@@ -175,7 +175,7 @@ int natra_status(struct natra *n)
 {
 	int r;
 
-	if (!n)
+	if (!begin_call(n))
 		return -EINVAL;
 	r = check_capabilities(n);
 	if (r == 0)

@@ -15,7 +15,7 @@
 
 int require_id(struct natra *n, const char *id)
 {
-	if (!n)
+	if (!begin_call(n))
 		return -EINVAL;
 	if (!id || !id[0])
 		return refuse(n, -EINVAL, "id: missing");
@@ -52,7 +52,7 @@ void info_of(const struct pin_gen *gen, struct natra_info *info)
 		info->effective = info->policy;
 		info->other_abi = true;
 	}
-	info->mode = (enum natra_mode)m->mode;
+	info->mode = (enum natra_attach_mode)m->mode;
 	info->edt_active = m->edt != 0;
 	info->pace_active = record_is_paced(m, LEG_HOST);
 	info->fq_is_ours = m->pod.fq != 0;
@@ -131,8 +131,8 @@ int natra_query(struct natra *n, const char *id, struct natra_info *ret_info)
 	r = read_upgrade(n, &gen, &info);
 	if (r < 0)
 		return r;
-	return finish(n, struct_out(n, "ret_info", ret_info, &info, FIRST_INFO,
-				    sizeof(info)));
+	return finish(n,
+		      struct_out(n, "ret_info", ret_info, EXTENT_INFO, &info));
 }
 
 /* Finds the attachment whose parts a caller's function is to be called for. */
@@ -159,6 +159,7 @@ int natra_foreach_subnet(struct natra *n, const char *id, natra_subnet_fn fn,
 	r = attachment_read_subnets(n, &gen, &subnets);
 	for (size_t i = 0; i < subnets.len && r == 0; i++) {
 		subnet_format(&subnets.list[i], text);
+		forget_error(n);
 		r = fn(arg, text);
 	}
 	return finish(n, r);
@@ -189,6 +190,7 @@ static int tell_class(struct natra *n, const struct peer_class *class,
 		list[i] = text;
 	}
 	told.subnets = list;
+	forget_error(n);
 	return fn(arg, &told);
 }
 

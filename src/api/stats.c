@@ -66,10 +66,10 @@ static int read_leg(struct natra *n, struct views *views,
 	ret->other = count_of(&c.count[NATRA_COUNT_OTHER]);
 	ret->over_packets = count_of(&c.over_packets);
 	ret->over_connections = count_of(&c.over_connections);
-	ret->delay_ns_sum = c.delays.sum_ns;
+	ret->delay_sum_ns = c.delays.sum_ns;
 	ret->events_reported = view.events_reported;
 	ret->events_suppressed = view.events_suppressed;
-	ret->over_limit_ns = view.over_ns;
+	ret->over_limit_time_ns = view.over_ns;
 	ret->over_limit_percent = view.over_percent;
 	*ret_flows = view.heavy_flows;
 	*ret_delays = histogram_of(&c.delays);
@@ -140,8 +140,8 @@ int natra_stats(struct natra *n, const char *id, struct natra_stats *ret_stats)
 		r = read_stats(n, &views, &gen.record, 0, &stats);
 	if (r < 0)
 		return r;
-	return finish(n, struct_out(n, "ret_stats", ret_stats, &stats,
-				    FIRST_STATS, sizeof(stats)));
+	return finish(
+		n, struct_out(n, "ret_stats", ret_stats, EXTENT_STATS, &stats));
 }
 
 /* Finds a class by its name. Returns its number, or -ENOENT. */
@@ -184,8 +184,8 @@ int natra_class_stats(struct natra *n, const char *id, const char *name,
 		return number;
 	r = read_stats(n, &views, &gen.record, (uint32_t)number, &stats);
 	return r < 0 ? r
-		     : finish(n, struct_out(n, "ret_stats", ret_stats, &stats,
-					    FIRST_STATS, sizeof(stats)));
+		     : finish(n, struct_out(n, "ret_stats", ret_stats,
+					    EXTENT_STATS, &stats));
 }
 
 int natra_foreach_class_stats(struct natra *n, const char *id,
@@ -219,10 +219,12 @@ int natra_foreach_class_stats(struct natra *n, const char *id,
 		struct natra_stats stats;
 
 		r = read_stats(n, &views, &gen.record, i, &stats);
-		if (r == 0)
-			r = fn(arg, &class, &stats);
+		if (r < 0)
+			break;
+		forget_error(n);
+		r = fn(arg, &class, &stats);
 	}
-	return r == 0 ? finish(n, r) : r;
+	return finish(n, r);
 }
 
 /* Fills in what passed the programs when somebody last looked. */
@@ -287,6 +289,7 @@ static int walk_id(void *arg, const char *path)
 	info_of(&gen, &info);
 	if (has_stats)
 		(void)recall_bypass(walk->n, &walk->views, &gen.record, &info);
+	forget_error(walk->n);
 	return walk->fn(walk->arg, &info, has_stats ? &stats : NULL);
 }
 
@@ -295,7 +298,7 @@ int natra_foreach_stats(struct natra *n, natra_stats_fn fn, void *arg)
 	struct walk walk = {.n = n, .fn = fn, .arg = arg};
 	int r;
 
-	if (!n)
+	if (!begin_call(n))
 		return -EINVAL;
 	if (!fn)
 		return refuse(n, -EINVAL, "fn: missing");
@@ -345,6 +348,9 @@ struct flow_tables {
 	struct natra_flow_entry list[2 * (1 + NATRA_CLASSES_MAX) * NATRA_FLOWS];
 	size_t len;
 };
+_Static_assert(sizeof(((struct flow_tables *)0)->list) ==
+		       NATRA_FLOWS_MAX * sizeof(struct natra_flow_entry),
+	       "callers have room for all of them");
 
 /* Adds those of a leg, if there is one. */
 static int add_tables(struct natra *n, const struct record *record,

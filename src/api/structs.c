@@ -8,12 +8,29 @@
 #include "policy/class_check.h"
 #include "policy/policy.h"
 
-/* Other structs and arrays contain these: a new member takes a part of their `room`. */
+/* A member that is put behind the last one would change no size if there were padding, so that
+ * nobody could tell a caller that knows it from one that does not. */
+#define ASSERT_FULL(type, last)                                                \
+	static_assert(offsetof(struct type, last) +                            \
+				      sizeof(((struct type *)0)->last) ==      \
+			      sizeof(struct type),                             \
+		      #type " has padding at its end")
 #if UINTPTR_MAX == UINT64_MAX
-static_assert(sizeof(struct natra_policy) == 576, "it has room");
-static_assert(sizeof(struct natra_class) == 128, "it has room");
-static_assert(sizeof(struct natra_direction_stats) == 320, "it has room");
-static_assert(sizeof(struct natra_connect_stats) == 384, "it has room");
+ASSERT_FULL(natra_open_opts, reserved);
+ASSERT_FULL(natra_target, label);
+ASSERT_FULL(natra_policy, room);
+ASSERT_FULL(natra_class, room);
+ASSERT_FULL(natra_annotations, reserved);
+ASSERT_FULL(natra_group_info, free_bytes);
+ASSERT_FULL(natra_info, reserved);
+ASSERT_FULL(natra_stats, egress_connects);
+ASSERT_FULL(natra_direction_stats, room);
+ASSERT_FULL(natra_connect_stats, room);
+ASSERT_FULL(natra_flow, room);
+ASSERT_FULL(natra_event, reserved);
+ASSERT_FULL(natra_neighbour, reserved);
+ASSERT_FULL(natra_leftovers, reserved);
+ASSERT_FULL(natra_features, reserved);
 #endif
 
 /* No struct will be longer. A size that a caller forgot to initialise mostly is. */
@@ -33,60 +50,67 @@ static int read_size(struct natra *n, const char *name, const void *from,
 	return 0;
 }
 
-int struct_in(struct natra *n, const char *name, void *to, size_t first,
-	      size_t size, const void *from)
+/* Bytes that this version does not know can hold options of a newer caller. */
+static int check_unknown(struct natra *n, const char *name, const void *from,
+			 size_t begin, size_t end)
 {
 	const unsigned char *bytes = from;
-	size_t from_size = 0;
-	int r = read_size(n, name, from, first, &from_size);
 
-	if (r < 0)
-		return r;
-	for (size_t i = size; i < from_size; i++) {
+	for (size_t i = begin; i < end; i++) {
 		if (bytes[i])
-			return refuse(
-				n, -EINVAL,
-				"%s.sz: %zu has options that this version lacks",
-				name, from_size);
-	}
-	memset(to, 0, size);
-	memcpy(to, from, from_size < size ? from_size : size);
-	memcpy(to, &size, sizeof(size));
-	return 0;
-}
-
-int struct_out(struct natra *n, const char *name, void *to, const void *from,
-	       size_t first, size_t size)
-{
-	size_t to_size = 0;
-	int r = read_size(n, name, to, first, &to_size);
-
-	if (r < 0)
-		return r;
-	memcpy(to, from, to_size < size ? to_size : size);
-	memcpy(to, &to_size, sizeof(to_size));
-	return 0;
-}
-
-int struct_out_check(struct natra *n, const char *name, const void *to,
-		     size_t first)
-{
-	size_t size;
-
-	return read_size(n, name, to, first, &size);
-}
-
-/* The bytes that this version reserves can hold options of a newer caller. */
-static int check_room(struct natra *n, const char *name, const uint64_t *room,
-		      size_t size)
-{
-	for (size_t i = 0; i < size / sizeof(*room); i++) {
-		if (room[i])
 			return refuse(n, -EINVAL,
 				      "%s: has options that this version lacks",
 				      name);
 	}
 	return 0;
+}
+
+int struct_in(struct natra *n, const char *name, void *to, struct extent of,
+	      const void *from)
+{
+	size_t from_size = 0;
+	int r = read_size(n, name, from, of.first, &from_size);
+
+	if (r == 0)
+		r = check_unknown(n, name, from, of.known, from_size);
+	if (r < 0)
+		return r;
+	memset(to, 0, of.size);
+	memcpy(to, from, from_size < of.size ? from_size : of.size);
+	memcpy(to, &of.size, sizeof(of.size));
+	return 0;
+}
+
+int group_in(struct natra *n, const char *name,
+	     const struct natra_group_info *group,
+	     struct natra_group_info *ret_group)
+{
+	int r = struct_in(n, name, ret_group, EXTENT_GROUP, group);
+
+	return r < 0 ? r
+		     : check_unknown(n, name, ret_group->room, 0,
+				     sizeof(ret_group->room));
+}
+
+int struct_out(struct natra *n, const char *name, void *to, struct extent of,
+	       const void *from)
+{
+	size_t to_size = 0;
+	int r = read_size(n, name, to, of.first, &to_size);
+
+	if (r < 0)
+		return r;
+	memcpy(to, from, to_size < of.size ? to_size : of.size);
+	memcpy(to, &to_size, sizeof(to_size));
+	return 0;
+}
+
+int struct_out_check(struct natra *n, const char *name, const void *to,
+		     struct extent of)
+{
+	size_t size;
+
+	return read_size(n, name, to, of.first, &size);
 }
 
 static int check_text(struct natra *n, const char *name, const char *value,
@@ -104,7 +128,7 @@ int target_in(struct natra *n, const struct natra_target *target,
 	struct natra_target t;
 	int r;
 
-	r = struct_in(n, "target", &t, FIRST_TARGET, sizeof(t), target);
+	r = struct_in(n, "target", &t, EXTENT_TARGET, target);
 	if (r == 0)
 		r = check_text(n, "id", t.id, NATRA_ID_MAX);
 	if (r == 0)
@@ -142,11 +166,7 @@ static int classes_in(struct natra *n, struct natra_policy *policy,
 		if (memcmp(class, &stride, sizeof(stride)) != 0)
 			return refuse(n, -EINVAL,
 				      "classes.sz: not the same in all");
-		r = struct_in(n, "classes", &list[i], sizeof(list[i]),
-			      sizeof(list[i]), class);
-		if (r == 0)
-			r = check_room(n, "classes", list[i].room,
-				       sizeof(list[i].room));
+		r = struct_in(n, "classes", &list[i], EXTENT_CLASS, class);
 	}
 	policy->classes = list;
 	return r;
@@ -160,11 +180,11 @@ static int automatic_in(struct natra *n, struct natra_policy *policy,
 
 	if (!policy->automatic_group)
 		return 0;
-	r = struct_in(n, "automatic_group", ret_automatic, FIRST_GROUP,
-		      sizeof(*ret_automatic), policy->automatic_group);
+	r = group_in(n, "automatic_group", policy->automatic_group,
+		     ret_automatic);
 	policy->automatic_group = ret_automatic;
 	if (policy->group[0])
-		policy->group_is_automatic = 1;
+		policy->group_is_automatic = true;
 	return r;
 }
 
@@ -176,10 +196,8 @@ int policy_in(struct natra *n, const struct natra_policy *policy,
 	cleanup_subnets struct subnets subnets = {0};
 	struct natra_class list[NATRA_CLASSES_MAX];
 	struct natra_policy p;
-	int r = struct_in(n, "policy", &p, sizeof(p), sizeof(p), policy);
+	int r = struct_in(n, "policy", &p, EXTENT_POLICY, policy);
 
-	if (r == 0)
-		r = check_room(n, "policy", p.room, sizeof(p.room));
 	if (r == 0)
 		r = classes_in(n, &p, list);
 	if (r == 0)
@@ -213,7 +231,7 @@ int natra_policy_check(struct natra *n, const struct natra_policy *policy)
 	struct natra_group_info automatic;
 	struct natra_policy p;
 
-	if (!n)
+	if (!begin_call(n))
 		return -EINVAL;
 	return finish(n, policy_in(n, policy, &p, &automatic, &subnets));
 }

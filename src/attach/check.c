@@ -500,25 +500,31 @@ int check_neighbours(struct natra *n, const struct pin_gen *gen,
 		     natra_neighbour_fn fn, void *arg)
 {
 	struct entries entries = {0};
+	struct kept_error failure;
 	int failed, r;
 
 	for (int i = 0; i < LEG_MAX; i++)
 		entries.own_prog_id[i] = gen->record.leg[i].prog_id;
 	/* A pod can take its own interface away, and does not hide the host side by that. */
 	failed = list_side(n, gen, false, &entries);
+	failure = keep_error(n);
 	r = list_side(n, gen, true, &entries);
+	if (r == -ENOMEM)
+		(void)fail_errno(n, r, "list programs");
 	/* The callback is called here and not in list_site, so that the
 	 * caller's code runs in the caller's network namespace. */
 	for (size_t i = 0; i < entries.len && r == 0; i++) {
 		entries.list[i].e.prog_name = entries.list[i].name;
 		entries.list[i].e.ifname = entries.list[i].ifname;
+		forget_error(n);
 		r = fn(arg, &entries.list[i].e);
 	}
 	free(entries.list);
-	r = r == 0 ? failed : r;
-	if (r == -ENOMEM)
-		return fail_errno(n, r, "list programs");
-	return r;
+	if (r || failed == 0)
+		return r;
+	restore_error(&failure);
+	return failed == -ENOMEM ? fail_errno(n, failed, "list programs")
+				 : failed;
 }
 
 static int is_in_front(void *arg, const struct natra_neighbour *e)

@@ -43,6 +43,7 @@
 #define WANT_MAX         (BUCKET_BYTES / 2ULL)
 #define LOOK_MS          5
 #define DRAIN_MAX_MS     1000
+#define NS_PER_MS        1000000ULL
 /* One of them by a process that is killed. */
 #define FILLS_MAX        3
 
@@ -56,12 +57,12 @@ static uint32_t wait_ms(const struct limiting *root)
 	return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
 }
 
-uint32_t leftovers_wait_ms(const struct leftovers *l)
+uint64_t leftovers_wait_ns(const struct leftovers *l)
 {
 	uint32_t in = wait_ms(&l->root), out = wait_ms(&l->ifb_root);
 	uint32_t longest = in > out ? in : out;
 
-	return longest >= WAIT_MIN_MS ? longest : 0;
+	return longest >= WAIT_MIN_MS ? longest * NS_PER_MS : 0;
 }
 
 /* Returns the peak rate of a bucket that was filled once. */
@@ -176,7 +177,7 @@ static int wait_until_passed(struct natra *n, struct netlink *nl,
 	const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
 	const uint64_t want = wanted(l);
 	const uint64_t end =
-		clock_ns(CLOCK_MONOTONIC) + DRAIN_MAX_MS * 1000000ULL;
+		clock_ns(CLOCK_MONOTONIC) + DRAIN_MAX_MS * NS_PER_MS;
 	int r = 0;
 
 	while (r == 0 && clock_ns(CLOCK_MONOTONIC) < end) {
@@ -195,7 +196,7 @@ int leftovers_drain(struct natra *n, struct netlink *nl,
 	struct limiting root = l->root, ifb_root = l->ifb_root;
 	int r = 0, in, out;
 
-	if (leftovers_wait_ms(l) && (may_fill(&root) || may_fill(&ifb_root))) {
+	if (leftovers_wait_ns(l) && (may_fill(&root) || may_fill(&ifb_root))) {
 		r = release(n, nl, &l->host, &root);
 		if (r == 0)
 			r = release(n, nl, &l->ifb, &ifb_root);

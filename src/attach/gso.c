@@ -13,7 +13,7 @@ uint32_t gso_segs(const struct record *record,
 		  const struct natra_policy *policy)
 {
 	/* TCP takes a drop on the host side for a loss on the way. */
-	return mode_is_hostside((enum natra_mode)record->mode)
+	return mode_is_hostside((enum natra_attach_mode)record->mode)
 		       ? 0
 		       : policy_gso_segs(policy, record->edt);
 }

@@ -48,7 +48,7 @@ int leftovers_remove(struct natra *n, struct netlink *nl,
 
 /* Returns for how long packets wait in the plugin's queues at most, or 0 if that
  * is too short for senders to notice when they are lost. */
-uint32_t leftovers_wait_ms(const struct leftovers *l);
+uint64_t leftovers_wait_ns(const struct leftovers *l);
 
 /* Lets pass what waits in them, see natra_drain_leftovers. */
 int leftovers_drain(struct natra *n, struct netlink *nl,

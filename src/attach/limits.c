@@ -25,8 +25,8 @@ static bool may_gain_edt(const struct record *record,
 
 	return policy.sli == NATRA_SLI_ON && !record->edt &&
 	       !classes_limit(&policy, subnets, true) &&
-	       policy.edt_pacing != NATRA_EDT_OFF &&
-	       !mode_is_hostside((enum natra_mode)record->mode);
+	       policy.edt_pacing != NATRA_EDT_PACING_OFF &&
+	       !mode_is_hostside((enum natra_attach_mode)record->mode);
 }
 
 /* Returns whether ingress is judged in the pod alone only because it had no limit so far,
@@ -38,7 +38,7 @@ static bool may_gain_host(const struct record *record,
 
 	return policy.sli == NATRA_SLI_ON && !record->leg[LEG_HOST].hook &&
 	       !classes_limit(&policy, subnets, false) &&
-	       !mode_is_hostside((enum natra_mode)record->mode);
+	       !mode_is_hostside((enum natra_attach_mode)record->mode);
 }
 
 bool limits_cover(const struct record *record, const struct subnets *subnets,

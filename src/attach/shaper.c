@@ -41,10 +41,10 @@ struct attempt {
 	struct record_classes classes;
 };
 
-static bool is_tcx(enum natra_mode mode)
+static bool is_tcx(enum natra_attach_mode mode)
 {
-	return mode == NATRA_MODE_TCX_PODSIDE ||
-	       mode == NATRA_MODE_TCX_HOSTSIDE;
+	return mode == NATRA_ATTACH_MODE_TCX_PODSIDE ||
+	       mode == NATRA_ATTACH_MODE_TCX_HOSTSIDE;
 }
 
 /* Returns whether a direction gets what limits need. Both get it where no limit is left,
@@ -66,11 +66,12 @@ static bool paces_ingress(const struct order *order)
 static void place_leg(struct attempt *a, enum leg leg)
 {
 	struct record *record = &a->gen.record;
-	bool hostside = mode_is_hostside((enum natra_mode)record->mode);
+	bool hostside = mode_is_hostside((enum natra_attach_mode)record->mode);
 	struct record_leg *h = &record->leg[leg];
 
-	h->hook = is_tcx((enum natra_mode)record->mode) ? RECORD_HOOK_TCX
-							: RECORD_HOOK_CLSACT;
+	h->hook = is_tcx((enum natra_attach_mode)record->mode)
+			  ? RECORD_HOOK_TCX
+			  : RECORD_HOOK_CLSACT;
 	h->on_host = hostside || leg == LEG_HOST;
 	/* Packets into the pod are sent by the host-side veth, and received by
 	 * the pod's. */
@@ -83,7 +84,7 @@ static bool leg_wanted(const struct attempt *a, enum leg leg)
 {
 	const struct natra_policy *p = &a->order->policy;
 	const bool hostside =
-		mode_is_hostside((enum natra_mode)a->gen.record.mode);
+		mode_is_hostside((enum natra_attach_mode)a->gen.record.mode);
 
 	/* Connections are measured where SYNs go one way and answers the
 	 * other. */
@@ -212,15 +213,15 @@ static int prepare_edt(struct attempt *a, struct netlink *nl, char *reason,
 	int r;
 
 	if (!limits(a->order, true) ||
-	    a->order->policy.edt_pacing == NATRA_EDT_OFF) {
+	    a->order->policy.edt_pacing == NATRA_EDT_PACING_OFF) {
 		(void)str_copy(reason, size, "edt is off");
-		if (a->order->policy.edt_pacing != NATRA_EDT_OFF)
+		if (a->order->policy.edt_pacing != NATRA_EDT_PACING_OFF)
 			(void)str_copy(reason, size, "no egress limit");
 		return 0;
 	}
-	if (mode_is_hostside((enum natra_mode)record->mode)) {
+	if (mode_is_hostside((enum natra_attach_mode)record->mode)) {
 		(void)str_copy(reason, size, "no edt on the host side");
-		if (a->order->policy.edt_pacing == NATRA_EDT_ON)
+		if (a->order->policy.edt_pacing == NATRA_EDT_PACING_ON)
 			return refuse(a->n, -EOPNOTSUPP,
 				      "edt: on needs a podside mode");
 		return 0;
@@ -231,7 +232,7 @@ static int prepare_edt(struct attempt *a, struct netlink *nl, char *reason,
 		(void)str_copy(reason, size, "edt with fq");
 		return 0;
 	}
-	if (a->order->policy.edt_pacing == NATRA_EDT_AUTO &&
+	if (a->order->policy.edt_pacing == NATRA_EDT_PACING_AUTO &&
 	    (r == -EOPNOTSUPP || r == -EBUSY)) {
 		(void)snprintf(reason, size, "no edt: %s", last_error(a->n));
 		return 0;
@@ -271,7 +272,8 @@ static bool prefers_host(const struct order *order)
 
 /* Returns 0 and the host side if a program can be there, or -EOPNOTSUPP. */
 static int find_usable_host(struct natra *n, struct netlink *nl,
-			    const struct order *order, enum natra_mode mode,
+			    const struct order *order,
+			    enum natra_attach_mode mode,
 			    struct link_info *ret_host)
 {
 	struct link_info host;
@@ -291,7 +293,7 @@ static int find_usable_host(struct natra *n, struct netlink *nl,
 	return r;
 }
 
-static int find_host(struct attempt *a, enum natra_mode mode)
+static int find_host(struct attempt *a, enum natra_attach_mode mode)
 {
 	const bool needed = mode_is_hostside(mode) || paces_ingress(a->order);
 	cleanup_netlink struct netlink nl = {0};
@@ -393,7 +395,7 @@ static int begin(struct attempt *a, const struct pin_dir *dir,
 /* Attaches in one mode, or leaves nothing behind. Other generations are not
  * touched. */
 static int try_mode(struct natra *n, const struct pin_dir *dir,
-		    const struct order *order, enum natra_mode mode,
+		    const struct order *order, enum natra_attach_mode mode,
 		    const char *why, const struct pin_gen *before,
 		    struct pin_gen *ret_gen)
 {
@@ -444,37 +446,37 @@ static int try_modes(struct natra *n, const struct pin_dir *dir,
 		     const struct order *order, const struct pin_gen *before,
 		     struct pin_gen *ret_gen)
 {
-	static const enum natra_mode with_edt[] = {
-		NATRA_MODE_TCX_PODSIDE,
-		NATRA_MODE_CLSACT_PODSIDE,
-		NATRA_MODE_TCX_HOSTSIDE,
-		NATRA_MODE_CLSACT_HOSTSIDE,
+	static const enum natra_attach_mode with_edt[] = {
+		NATRA_ATTACH_MODE_TCX_PODSIDE,
+		NATRA_ATTACH_MODE_CLSACT_PODSIDE,
+		NATRA_ATTACH_MODE_TCX_HOSTSIDE,
+		NATRA_ATTACH_MODE_CLSACT_HOSTSIDE,
 	};
-	static const enum natra_mode without_edt[] = {
-		NATRA_MODE_TCX_PODSIDE,
-		NATRA_MODE_TCX_HOSTSIDE,
-		NATRA_MODE_CLSACT_PODSIDE,
-		NATRA_MODE_CLSACT_HOSTSIDE,
+	static const enum natra_attach_mode without_edt[] = {
+		NATRA_ATTACH_MODE_TCX_PODSIDE,
+		NATRA_ATTACH_MODE_TCX_HOSTSIDE,
+		NATRA_ATTACH_MODE_CLSACT_PODSIDE,
+		NATRA_ATTACH_MODE_CLSACT_HOSTSIDE,
 	};
-	const enum natra_mode *modes = order->policy.edt_pacing == NATRA_EDT_OFF
-					       ? without_edt
-					       : with_edt;
+	const enum natra_attach_mode *modes =
+		order->policy.edt_pacing == NATRA_EDT_PACING_OFF ? without_edt
+								 : with_edt;
 	char why[RECORD_REASON_MAX / 2 - 2] = "first choice of auto";
 	struct kept_error best = {0};
 	bool found = false;
 	int r;
 
-	if (order->policy.attach_mode != NATRA_MODE_AUTO)
+	if (order->policy.attach_mode != NATRA_ATTACH_MODE_AUTO)
 		return try_mode(n, dir, order, order->policy.attach_mode,
 				"asked for", before, ret_gen);
-	for (int i = 0; i < NATRA_MODE_MAX - 1; i++) {
+	for (int i = 0; i < NATRA_ATTACH_MODE_MAX - 1; i++) {
 		r = try_mode(n, dir, order, modes[i], why, before, ret_gen);
 		if (r != -EOPNOTSUPP)
 			return r;
 		if (!found)
 			best = keep_error(n);
 		(void)snprintf(why, sizeof(why), "not %s: %s",
-			       natra_mode_name(modes[i]), last_error(n));
+			       natra_attach_mode_name(modes[i]), last_error(n));
 		log_line(n, NATRA_LOG_INFO, "%s", why);
 		found = found || !is_tcx(modes[i]) ||
 			hook_tcx_supported(n) != 0;
@@ -491,7 +493,8 @@ static int try_modes(struct natra *n, const struct pin_dir *dir,
 static bool may_gain_host(struct natra *n, const struct record *record,
 			  const struct order *order)
 {
-	const enum natra_mode mode = (enum natra_mode)record->mode;
+	const enum natra_attach_mode mode =
+		(enum natra_attach_mode)record->mode;
 	cleanup_netlink struct netlink nl = {0};
 	struct link_info host;
 	KEEP_ERROR_SCOPE(n);
@@ -576,9 +579,10 @@ int shaper_attach(struct natra *n, const struct pin_dir *dir,
 			groups_sweep(n);
 		return r;
 	}
-	log_line(n, NATRA_LOG_INFO, "%s: %s (%s)", order->id,
-		 natra_mode_name((enum natra_mode)gen.record.mode),
-		 gen.record.reason);
+	log_line(
+		n, NATRA_LOG_INFO, "%s: %s (%s)", order->id,
+		natra_attach_mode_name((enum natra_attach_mode)gen.record.mode),
+		gen.record.reason);
 	/* For a moment both generations judge each packet. A gap between them would be
 	 * worse. */
 	if (exists && carry_debts(n, &before, &gen) < 0)

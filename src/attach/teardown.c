@@ -65,7 +65,7 @@ int teardown_note(struct natra *n, struct netlink *nl,
 {
 	int r;
 
-	if (record->mode != NATRA_MODE_CLSACT_PODSIDE)
+	if (record->mode != NATRA_ATTACH_MODE_CLSACT_PODSIDE)
 		return 0;
 	r = hook_clsact_is_there(n, nl, record->pod.ifindex);
 	record->pod_clsact = r == 0 || (before && before->pod_clsact &&

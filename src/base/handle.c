@@ -106,9 +106,16 @@ void restore_error(struct kept_error *kept)
 	kept->n->code = kept->code;
 }
 
+bool begin_call(struct natra *n)
+{
+	if (n)
+		forget_error(n);
+	return n;
+}
+
 int finish(struct natra *n, int r)
 {
-	if (r == 0)
+	if (r >= 0)
 		forget_error(n);
 	return r;
 }

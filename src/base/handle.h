@@ -72,8 +72,12 @@ void restore_error(struct kept_error *kept);
 	__attribute__((cleanup(restore_error),                                 \
 		       unused)) struct kept_error kept_error_ = keep_error(n)
 
-/* Returns r, the result of a public function. If it is 0, forgets the error, which
- * may be of something that was tried on the way and failed. */
+/* Begins a public function: forgets the error of the last one, and what it was about. Returns
+ * whether there is a handle. */
+bool begin_call(struct natra *n);
+
+/* Returns r, the result of a public function. If it is no error, forgets one of
+ * something that was tried on the way and failed. */
 int finish(struct natra *n, int r);
 
 __attribute__((format(printf, 3, 4))) void

@@ -187,7 +187,7 @@ const struct policy_field policy_fields[POLICY_FIELDS_LEN] = {
 		MEMBER(attach_mode),
 		.unit = POLICY_MODE,
 		.pinned = 68,
-		.max = NATRA_MODE_MAX - 1,
+		.max = NATRA_ATTACH_MODE_MAX - 1,
 		.is_fixed = true,
 		.surfaces = POLICY_ON_KEY,
 		.words = "auto|tcx-podside|clsact-podside|tcx-hostside|"
@@ -199,7 +199,7 @@ const struct policy_field policy_fields[POLICY_FIELDS_LEN] = {
 		MEMBER(edt_pacing),
 		.unit = POLICY_EDT,
 		.pinned = 72,
-		.max = NATRA_EDT_MAX - 1,
+		.max = NATRA_EDT_PACING_MAX - 1,
 		.is_fixed = true,
 		.surfaces = POLICY_ON_KEY | POLICY_ON_ANNOTATION,
 		.words = "auto|on|off",
@@ -270,7 +270,7 @@ void policy_field_set(const struct policy_field *field,
 		if (number)
 			return; /* it has its name */
 		memset(member, 0, field->size);
-		policy->group_is_automatic = 0;
+		policy->group_is_automatic = false;
 		policy->automatic_group = NULL;
 	} else if (field->size == sizeof(number))
 		memcpy(member, &number, sizeof(number));
@@ -318,8 +318,7 @@ bool policy_same_group(const struct natra_policy *a,
 		       const struct natra_policy *b)
 {
 	return strcmp(a->group, b->group) == 0 &&
-	       (!a->group[0] ||
-		!a->group_is_automatic == !b->group_is_automatic);
+	       (!a->group[0] || a->group_is_automatic == b->group_is_automatic);
 }
 
 bool policy_field_is_direction(const struct policy_field *field)
@@ -399,9 +398,9 @@ const char *policy_field_word(const struct policy_field *field, uint64_t value)
 	case POLICY_FAST_PASS:
 		return natra_fast_pass_name((enum natra_fast_pass)value);
 	case POLICY_MODE:
-		return natra_mode_name((enum natra_mode)value);
+		return natra_attach_mode_name((enum natra_attach_mode)value);
 	case POLICY_EDT:
-		return natra_edt_name((enum natra_edt)value);
+		return natra_edt_pacing_name((enum natra_edt_pacing)value);
 	case POLICY_INGRESS_MODE:
 		return natra_ingress_mode_name((enum natra_ingress_mode)value);
 	case POLICY_SLI:

@@ -119,10 +119,6 @@ int group_check_member(const struct natra_policy *p, char *ret_error,
 			       NATRA_GROUP_NAME_MAX);
 		return -EINVAL;
 	}
-	if (p->group_is_automatic > 1)
-		return refuse_number("group_is_automatic",
-				     p->group_is_automatic, "is over 1",
-				     ret_error, size);
 	if (!p->group[0] && (p->group_is_automatic || p->automatic_group)) {
 		(void)snprintf(ret_error, size, "%s: without a group",
 			       p->automatic_group ? "automatic_group"

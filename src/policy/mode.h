@@ -8,10 +8,10 @@
 #include <natra/natra.h>
 
 /* Returns whether the programs are on the node's side of the veth, not in the pod. */
-static inline bool mode_is_hostside(enum natra_mode mode)
+static inline bool mode_is_hostside(enum natra_attach_mode mode)
 {
-	return mode == NATRA_MODE_TCX_HOSTSIDE ||
-	       mode == NATRA_MODE_CLSACT_HOSTSIDE;
+	return mode == NATRA_ATTACH_MODE_TCX_HOSTSIDE ||
+	       mode == NATRA_ATTACH_MODE_CLSACT_HOSTSIDE;
 }
 
 #endif

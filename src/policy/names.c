@@ -7,18 +7,18 @@
 
 #include <natra/natra.h>
 
-static const char *const mode_names[NATRA_MODE_MAX] = {
-	[NATRA_MODE_AUTO] = "auto",
-	[NATRA_MODE_TCX_PODSIDE] = "tcx-podside",
-	[NATRA_MODE_CLSACT_PODSIDE] = "clsact-podside",
-	[NATRA_MODE_TCX_HOSTSIDE] = "tcx-hostside",
-	[NATRA_MODE_CLSACT_HOSTSIDE] = "clsact-hostside",
+static const char *const mode_names[NATRA_ATTACH_MODE_MAX] = {
+	[NATRA_ATTACH_MODE_AUTO] = "auto",
+	[NATRA_ATTACH_MODE_TCX_PODSIDE] = "tcx-podside",
+	[NATRA_ATTACH_MODE_CLSACT_PODSIDE] = "clsact-podside",
+	[NATRA_ATTACH_MODE_TCX_HOSTSIDE] = "tcx-hostside",
+	[NATRA_ATTACH_MODE_CLSACT_HOSTSIDE] = "clsact-hostside",
 };
 
-static const char *const edt_names[NATRA_EDT_MAX] = {
-	[NATRA_EDT_AUTO] = "auto",
-	[NATRA_EDT_ON] = "on",
-	[NATRA_EDT_OFF] = "off",
+static const char *const edt_names[NATRA_EDT_PACING_MAX] = {
+	[NATRA_EDT_PACING_AUTO] = "auto",
+	[NATRA_EDT_PACING_ON] = "on",
+	[NATRA_EDT_PACING_OFF] = "off",
 };
 
 static const char *const fast_pass_names[NATRA_FAST_PASS_MAX] = {
@@ -43,6 +43,18 @@ static const char *const event_names[NATRA_EVENT_MAX] = {
 	[NATRA_EVENT_DROPPED_HORIZON] = "dropped_horizon",
 	[NATRA_EVENT_MICE_OVER_SHARE] = "mice_over_share",
 	[NATRA_EVENT_OVER_LIMIT] = "over_limit",
+};
+
+static const char *const direction_names[NATRA_DIRECTION_MAX] = {
+	[NATRA_DIRECTION_INGRESS] = "ingress",
+	[NATRA_DIRECTION_EGRESS] = "egress",
+};
+
+static const char *const log_level_names[NATRA_LOG_MAX] = {
+	[NATRA_LOG_ERROR] = "error",
+	[NATRA_LOG_WARN] = "warn",
+	[NATRA_LOG_INFO] = "info",
+	[NATRA_LOG_DEBUG] = "debug",
 };
 
 static const char *const code_names[NATRA_CODE_MAX] = {
@@ -83,14 +95,14 @@ static int value_of(const char *const *names, unsigned int len,
 	return -EINVAL;
 }
 
-const char *natra_mode_name(enum natra_mode mode)
+const char *natra_attach_mode_name(enum natra_attach_mode attach_mode)
 {
-	return name_of(mode_names, NATRA_MODE_MAX, mode);
+	return name_of(mode_names, NATRA_ATTACH_MODE_MAX, attach_mode);
 }
 
-const char *natra_edt_name(enum natra_edt edt)
+const char *natra_edt_pacing_name(enum natra_edt_pacing edt_pacing)
 {
-	return name_of(edt_names, NATRA_EDT_MAX, edt);
+	return name_of(edt_names, NATRA_EDT_PACING_MAX, edt_pacing);
 }
 
 const char *natra_fast_pass_name(enum natra_fast_pass fast_pass)
@@ -109,9 +121,22 @@ const char *natra_sli_name(enum natra_sli sli)
 	return name_of(sli_names, NATRA_SLI_MAX, sli);
 }
 
-const char *natra_event_name(enum natra_event_reason reason)
+const char *natra_event_reason_name(enum natra_event_reason reason)
 {
 	return name_of(event_names, NATRA_EVENT_MAX, reason);
+}
+
+const char *natra_direction_name(enum natra_direction direction)
+{
+	return direction == NATRA_DIRECTION_NONE
+		       ? ""
+		       : name_of(direction_names, NATRA_DIRECTION_MAX,
+				 direction);
+}
+
+const char *natra_log_level_name(enum natra_log_level level)
+{
+	return name_of(log_level_names, NATRA_LOG_MAX, level);
 }
 
 const char *natra_code_name(enum natra_code code)
@@ -119,23 +144,25 @@ const char *natra_code_name(enum natra_code code)
 	return name_of(code_names, NATRA_CODE_MAX, code);
 }
 
-int natra_parse_mode(const char *text, enum natra_mode *ret_mode)
+int natra_parse_attach_mode(const char *text,
+			    enum natra_attach_mode *ret_attach_mode)
 {
-	int r = value_of(mode_names, NATRA_MODE_MAX, text);
+	int r = value_of(mode_names, NATRA_ATTACH_MODE_MAX, text);
 
-	if (r < 0 || !ret_mode)
+	if (r < 0 || !ret_attach_mode)
 		return -EINVAL;
-	*ret_mode = (enum natra_mode)r;
+	*ret_attach_mode = (enum natra_attach_mode)r;
 	return 0;
 }
 
-int natra_parse_edt(const char *text, enum natra_edt *ret_edt)
+int natra_parse_edt_pacing(const char *text,
+			   enum natra_edt_pacing *ret_edt_pacing)
 {
-	int r = value_of(edt_names, NATRA_EDT_MAX, text);
+	int r = value_of(edt_names, NATRA_EDT_PACING_MAX, text);
 
-	if (r < 0 || !ret_edt)
+	if (r < 0 || !ret_edt_pacing)
 		return -EINVAL;
-	*ret_edt = (enum natra_edt)r;
+	*ret_edt_pacing = (enum natra_edt_pacing)r;
 	return 0;
 }
 

@@ -42,7 +42,7 @@ static uint32_t bank_slots(uint32_t bank, uint32_t slots)
 static bool sees_connects(const struct record *record, enum leg leg)
 {
 	return leg != LEG_HOST ||
-	       mode_is_hostside((enum natra_mode)record->mode);
+	       mode_is_hostside((enum natra_attach_mode)record->mode);
 }
 
 struct program_options engine_options(const struct record *record, enum leg leg)

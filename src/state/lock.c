@@ -182,10 +182,18 @@ static int open_dir(struct natra *n, const char *path)
 	return fail_errno(n, -errno, "open '%s'", path);
 }
 
+void unlock_dir(const int *fd)
+{
+	if (*fd < 0)
+		return;
+	(void)flock(*fd, LOCK_UN);
+	(void)close(*fd);
+}
+
 int lock_dir(struct natra *n, const char *path, enum lock_wait wait,
 	     int *ret_fd)
 {
-	cleanup_close int fd = open_dir(n, path);
+	cleanup_lock int fd = open_dir(n, path);
 	struct waiting waiting = {0};
 	int r;
 

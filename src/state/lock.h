@@ -17,7 +17,7 @@ enum lock_wait {
 };
 
 /*
- * Locks the directory at `path` until *ret_fd is closed. Returns -EAGAIN,
+ * Locks the directory at `path` until unlock_dir(ret_fd). Returns -EAGAIN,
  * without an error text, if there is no such directory or it went away
  * meanwhile, -EBUSY if one other process held the lock for LOCK_DEADLINE_MS (or several,
  * 12 times as long), which the error text names, and -ECANCELED. Holders that this process
@@ -29,5 +29,11 @@ int lock_dir(struct natra *n, const char *path, enum lock_wait wait,
 /* Locks the directory together with others who share it, or returns -EBUSY. It must not
  * be removed meanwhile. */
 int lock_dir_shared(struct natra *n, const char *path, int *ret_fd);
+
+/* Unlocks the directory, if *fd is not negative, and closes *fd. To close it alone would not do:
+ * a process that another thread has forked meanwhile has the lock by its copy of it. */
+void unlock_dir(const int *fd);
+
+#define cleanup_lock __attribute__((cleanup(unlock_dir)))
 
 #endif

@@ -115,7 +115,7 @@ int pin_dir_make(struct natra *n, const char *path)
  * would hide what is pinned in the first. */
 static int mount_bpffs(struct natra *n)
 {
-	cleanup_close int fd = -1;
+	cleanup_lock int fd = -1;
 	int r = lock_dir(n, n->bpffs, LOCK_BEFORE, &fd);
 
 	if (r < 0 && r != -EAGAIN)
@@ -287,7 +287,7 @@ void pin_dir_bank_path(struct natra *n, uint64_t id, uint32_t bank,
 
 void pin_dir_unlock(struct pin_dir *dir)
 {
-	cleanup_closep(&dir->lock_fd);
+	unlock_dir(&dir->lock_fd);
 	dir->lock_fd = -1;
 }
 

@@ -12,7 +12,7 @@ struct natra_policy record_get_policy(const struct record *record)
 		.shaped_subnets_len = shaped ? record->subnets_len : 0,
 		.unshaped_subnets_len = shaped ? 0 : record->subnets_len,
 		.classes_len = record->classes_len,
-		.group_is_automatic = record->group_is_automatic,
+		.group_is_automatic = record->group_is_automatic != 0,
 	};
 
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
@@ -112,7 +112,7 @@ bool record_valid(struct record *m)
 			return false;
 	}
 	if (m->magic != NATRA_PIN_MAGIC || m->abi != NATRA_PIN_ABI ||
-	    m->size != sizeof(*m) || m->mode >= NATRA_MODE_MAX ||
+	    m->size != sizeof(*m) || m->mode >= NATRA_ATTACH_MODE_MAX ||
 	    m->subnets > SUBNETS_UNSHAPED || !m->subnets != !m->subnets_len ||
 	    m->group_number > NATRA_GROUPS)
 		return false;
@@ -145,8 +145,8 @@ enum record_kind record_read(const void *value, size_t size,
 	record = (struct record){0};
 	memcpy(&record, value, RECORD_PREFIX_SIZE);
 	terminate_strings(&record);
-	if (record.mode >= NATRA_MODE_MAX)
-		record.mode = NATRA_MODE_AUTO;
+	if (record.mode >= NATRA_ATTACH_MODE_MAX)
+		record.mode = NATRA_ATTACH_MODE_AUTO;
 	*ret_record = record;
 	return RECORD_FOREIGN;
 }

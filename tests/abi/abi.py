@@ -3,7 +3,7 @@
 """Tests the header, the libraries and what is installed, as a user of libnatra
 meets them.
 
-usage: abi.py [Header|Example|Link|Install|Room], with the environment of meson.build
+usage: abi.py [Header|Example|Link|Install|Record|Room], with the environment of meson.build
 """
 import os
 import re
@@ -16,6 +16,8 @@ import tomllib
 import unittest
 from fnmatch import fnmatch
 from pathlib import Path
+
+import record
 
 SOURCE = Path(os.environ["NATRA_SOURCE"])
 BUILD = Path(os.environ["NATRA_BUILD"])
@@ -34,7 +36,6 @@ PC_PATH = os.environ["NATRA_PC_PATH"]
 SYSROOT = os.environ["NATRA_SYSROOT"]
 RUNNER = shlex.split(os.environ["NATRA_RUNNER"])
 HEADER = SOURCE / "include/natra/natra.h"
-TYPES = SOURCE / "include/natra/types.h"
 INCLUDES = [f"-I{SOURCE}/include", f"-I{BUILD}/include"]
 STRICT = ["-pedantic-errors", "-Wall", "-Wextra", "-Werror"]
 C17 = ["-x", "c", "-std=c17", *STRICT]
@@ -107,6 +108,12 @@ class Case(unittest.TestCase):
                   *sanitize)
         return out
 
+    def measure(self, text, includes):
+        """Return the numbers of the headers whose text this is, on the target."""
+        return record.measure(
+            lambda program: self.must(*RUNNER, self.build(
+                compilers()[0][0], C17, program, includes=includes)).stdout, text)
+
     def says_version(self, program, **env):
         r = self.must(*RUNNER, program, env=dict(os.environ, **env))
         self.assertEqual(r.stdout, f"{VERSION}\n")
@@ -145,8 +152,8 @@ class Header(Case):
     def test_init_of_every_struct(self):
         """NATRA_INIT suits each struct that begins with its size."""
         names = re.findall(r"^struct (\w+) \{\n\tsize_t sz;",
-                           TYPES.read_text(), re.M)
-        self.assertGreaterEqual(len(names), 8, names)
+                           record.headers(SOURCE), re.M)
+        self.assertGreaterEqual(len(names), 11, names)
         body = "".join(f"""	struct {n} {n} = NATRA_INIT({n});
 	if ({n}.sz != sizeof(struct {n}))
 		return 1;
@@ -167,7 +174,8 @@ class Header(Case):
                            "".join(h.read_text() for h in HEADER.parent.glob("*.h")),
                            re.M)
         self.assertEqual(sorted(set(found)),
-                         ["natra/base.h", "natra/errors.h", "natra/leftovers.h", "natra/text.h", "natra/types.h", "natra/version.h", "stdbool.h",
+                         ["natra/base.h", "natra/errors.h", "natra/leftovers.h", "natra/stats.h",
+                          "natra/text.h", "natra/types.h", "natra/version.h", "stdbool.h",
                           "stddef.h", "stdint.h"])
 
 
@@ -223,6 +231,21 @@ class Link(Case):
                 self.assertIn("libnatra.so.0", self.needed(out))
                 self.says_version(out, LD_LIBRARY_PATH=f"{BUILD}/src")
 
+    def test_stays_when_it_is_closed(self):
+        """libbpf has a function of the library's, which it calls after a dlclose, too."""
+        text = """#include <dlfcn.h>
+int main(int argc, char **argv)
+{
+	void *library = dlopen(argv[argc - 1], RTLD_NOW);
+
+	return !library || dlclose(library) || !dlopen(argv[argc - 1], RTLD_NOW | RTLD_NOLOAD);
+}
+"""
+        for compiler, options in compilers():
+            with self.subTest(compiler):
+                out = self.build(compiler, options, text, "-ldl")
+                self.must(*RUNNER, out, BUILD / "src/libnatra.so")
+
     def test_needs(self):
         """libelf and zlib are libbpf's: a shared libbpf brings them itself."""
         needed = " ".join(self.needed(BUILD / "src/libnatra.so"))
@@ -273,7 +296,8 @@ class Install(Case):
         lib = LIBDIR
         expected = {
             "include/natra/base.h", "include/natra/errors.h",
-            "include/natra/leftovers.h", "include/natra/natra.h", "include/natra/text.h",
+            "include/natra/leftovers.h", "include/natra/natra.h",
+            "include/natra/stats.h", "include/natra/text.h",
             "include/natra/types.h",
             "include/natra/version.h",
             f"{lib}/libnatra.so", f"{lib}/libnatra.so.0",
@@ -382,14 +406,8 @@ class Install(Case):
 
 
 # The structs that others contain, or arrays, or that callbacks get and programs copy.
-WITH_ROOM = ("natra_policy", "natra_class", "natra_direction_stats", "natra_connect_stats")
-LAYOUT = """#include <natra/natra.h>
-#include <stdio.h>
-int main(void)
-{
-%s	return 0;
-}
-"""
+WITH_ROOM = ("natra_policy", "natra_class", "natra_group_info", "natra_direction_stats",
+             "natra_connect_stats", "natra_flow")
 NEW_OPTION = """#include <natra/natra.h>
 #include <stdio.h>
 int main(int argc, char **argv)
@@ -430,35 +448,23 @@ class Room(Case):
         to = self.tmp / "new"
         shutil.copytree(SOURCE / "include", to)
         shutil.copy(BUILD / "include/natra/version.h", to / "natra")
-        text = TYPES.read_text()
-        for name in WITH_ROOM:
-            text, count = re.subn(
-                rf"(^struct {name} {{\n(?:\t.*\n)*?)\tuint64_t room\[(\d+)\];",
-                lambda m: f"{m[1]}\tuint64_t option;\n\tuint64_t room[{int(m[2]) - 1}];",
-                text, flags=re.M)
-            self.assertEqual(count, 1, name)
-        (to / "natra/types.h").write_text(text)
+        found = []
+        for header in (to / "natra").glob("*.h"):
+            text, _ = re.subn(
+                r"(^struct (\w+) {\n(?:\t.*\n)*?)\tuint64_t room\[(\d+)\];",
+                lambda m: found.append(m[2]) or
+                f"{m[1]}\tuint64_t option;\n\tuint64_t room[{int(m[3]) - 1}];",
+                header.read_text(), flags=re.M)
+            header.write_text(text)
+        self.assertEqual(sorted(found), sorted(WITH_ROOM))
         return [f"-I{to}"]
 
-    def members(self):
-        """Return (struct, member) for each member but the rooms."""
-        text = re.sub(r"/\*.*?\*/", "", TYPES.read_text(), flags=re.S)
-        found = re.findall(r"^struct (\w+) {\n(.*?)^};", text, re.M | re.S)
-        return [(name, member) for name, body in found
-                for member in re.findall(r"(\w+)(?:\[[^;]*\])?;", body) if member != "room"]
-
-    def layout(self, includes):
-        lines = [f'\tprintf("%zu {name}.{member}\\n", offsetof(struct {name}, {member}));\n'
-                 for name, member in self.members()]
-        lines += [f'\tprintf("%zu {name}\\n", sizeof(struct {name}));\n'
-                  for name in dict(self.members())]
-        out = self.build(compilers()[0][0], C17, LAYOUT % "".join(lines), includes=includes)
-        return self.must(*RUNNER, out).stdout
-
     def test_nothing_moves(self):
-        layout = self.layout(INCLUDES)
-        self.assertIn("natra_info.program_is_current\n", layout)
-        self.assertEqual(layout, self.layout(self.newer_header()))
+        text = record.headers(SOURCE)
+        layout = self.measure(text, INCLUDES)
+        layout = {k: v for k, v in layout.items() if not k.endswith(".room")}
+        new = self.measure(text, self.newer_header())
+        self.assertEqual(layout, {k: v for k, v in new.items() if k in layout})
 
     def said(self, option, includes, *argv):
         out = self.build(compilers()[0][0], C17, NEW_OPTION.replace("OPTION", option),
@@ -476,6 +482,75 @@ class Room(Case):
         self.assertEqual(self.said("option", new, "the", "class"), f"-22 classes: {text}")
         # It can be anywhere in the room.
         self.assertEqual(self.said("room[7]", new, "policy"), f"-22 policy: {text}")
+
+
+# Edits of the headers and the map that programs do not notice: (old text, new text).
+ADDS = (("\tbool refuse_other_abi;\n\tuint8_t reserved[7];",
+         "\tbool refuse_other_abi;\n\tbool option;\n\tuint8_t reserved[6];"),
+        ("\tuint64_t room[32];", "\tuint64_t option;\n\tuint64_t room[31];"),
+        ("\tstruct natra_connect_stats egress_connects;",
+         "\tstruct natra_connect_stats egress_connects;\n\tuint64_t option;"),
+        ("\tNATRA_CODE_MAX", "\tNATRA_CODE_OPTION,\n\tNATRA_CODE_MAX"),
+        ("#define NATRA_FLOWS_MAX 576", "#define NATRA_FLOWS_MAX 577"),
+        ("NATRA_API int natra_status(", "NATRA_API int natra_option(void);\nNATRA_API int natra_status("))
+# Those that break them: the same, and what is named.
+BREAKS = (
+    ("\tint netns_fd;", "\tint netns_fd;\n\tint option;", "natra_target.option"),
+    ("\tuint64_t room[9];", "\tuint64_t option;\n\tuint64_t room[9];", "natra_class"),
+    ("\tuint64_t packets;\n\tuint64_t bytes;", "\tuint64_t bytes;\n\tuint64_t packets;",
+     "natra_count.packets"),
+    ("\tbool is_htb;", "\tbool htb;", "natra_leftovers.is_htb"),
+    ("NATRA_SLI_OFF, ", "NATRA_SLI_OFF, NATRA_SLI_SOME, ", "NATRA_SLI_ON"),
+    ("\tNATRA_DIRECTION_NONE = 255", "\tNATRA_DIRECTION_NONE = 3", "NATRA_DIRECTION_NONE"),
+    ("NATRA_RATE_MIN_BITS_PER_SEC 1ULL", "NATRA_RATE_MIN_BITS_PER_SEC 8ULL",
+     "NATRA_RATE_MIN_BITS_PER_SEC"),
+    ("NATRA_CLASS_NAME_MAX        31", "NATRA_CLASS_NAME_MAX        63", "NATRA_CLASS_NAME_MAX"),
+    ("natra_status(struct natra *n)", "natra_status(struct natra *n, int option)", "natra_status"),
+    ("NATRA_API int natra_upgrade(", "NATRA_API long natra_upgrade(", "natra_upgrade"),
+    ("\tnatra_version;\n", "", "natra_version"),
+    ("typedef bool (*natra_cancelled_fn)", "typedef int (*natra_cancelled_fn)",
+     "typedef natra_cancelled_fn"))
+
+
+class Record(Case):
+    """What record.txt promises holds on each target."""
+
+    def edited(self, *edits):
+        """Return the names of what is broken with (old text, new text) in the headers."""
+        to = self.tmp / "edited"
+        shutil.copytree(SOURCE / "include", to, dirs_exist_ok=True)
+        shutil.copy(BUILD / "include/natra/version.h", to / "natra")
+        shutil.copy(SOURCE / "src/libnatra.map", to / "map.h")
+        for old, new, *_ in edits:
+            found = [h for h in to.rglob("*.h") if old in h.read_text()]
+            self.assertEqual(len(found), 1, old)
+            found[0].write_text(found[0].read_text().replace(old, new, 1))
+        text = "".join((to / "natra" / h.name).read_text() for h in HEADER.parent.glob("*.h"))
+        return self.broken(re.sub(r"/\*.*?\*/", "", text, flags=re.S),
+                           (to / "map.h").read_text(), [f"-I{to}"])
+
+    def broken(self, text, versions, includes):
+        return record.broken(record.RECORD.read_text(), self.measure(text, includes),
+                             record.functions(text, versions))
+
+    def test_is_kept(self):
+        self.assertEqual(self.edited(), [])
+
+    def test_other_target(self):
+        """Both have the same layout, which clang can tell without running anything."""
+        if CROSS or not shutil.which("clang"):
+            self.skipTest("a native clang is needed")
+        program = record.asserts(self.measure(record.headers(SOURCE), INCLUDES))
+        for target in ("x86_64", "aarch64"):
+            self.must("clang", f"--target={target}-linux-gnu", "-ffreestanding", "-fsyntax-only",
+                      *C17, *INCLUDES, self.source(program))
+
+    def test_additions_pass(self):
+        self.assertEqual(self.edited(*ADDS), [])
+
+    def test_changes_are_named(self):
+        found = self.edited(*BREAKS)
+        self.assertEqual([name for *_, name in BREAKS if name not in found], [])
 
 
 if __name__ == "__main__":

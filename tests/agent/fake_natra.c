@@ -460,10 +460,10 @@ int __wrap_natra_find_leftovers(struct natra *n,
 {
 	bool waits = access(waiting_of(target).text, F_OK) == 0;
 
-	ret_leftovers->waiting_ms = waits ? 5000 : 0;
-	ret_leftovers->tbf =
+	ret_leftovers->waiting_ns = waits ? 5000000000 : 0;
+	ret_leftovers->limits_ingress =
 		waits || access(leftovers_of(target).text, F_OK) == 0;
-	ret_leftovers->ingress_redirect = ret_leftovers->tbf;
+	ret_leftovers->limits_egress = ret_leftovers->limits_ingress;
 	if (access(path_of("leftovers-ifb").text, F_OK) == 0)
 		(void)snprintf(ret_leftovers->ifb_ifname,
 			       sizeof(ret_leftovers->ifb_ifname), "bwp1");

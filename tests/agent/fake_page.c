@@ -78,7 +78,7 @@ int __wrap_natra_foreach_stats(struct natra *n, natra_stats_fn fn, void *arg)
 		const struct natra_stats stats = stats_of(i);
 
 		name_pod(&info, i);
-		info.mode = NATRA_MODE_TCX_HOSTSIDE;
+		info.mode = NATRA_ATTACH_MODE_TCX_HOSTSIDE;
 		info.edt_active = true;
 		info.effective.ingress_rate_bits_per_sec = 10000000;
 		info.effective.egress_rate_bits_per_sec = i % 3 ? 10000000 : 0;

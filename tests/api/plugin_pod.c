@@ -118,8 +118,8 @@ void assert_none(void)
 {
 	struct natra_leftovers l = find();
 
-	assert_false(l.tbf);
-	assert_false(l.ingress_redirect);
+	assert_false(l.limits_ingress);
+	assert_false(l.limits_egress);
 	assert_string_equal(l.ifb_ifname, "");
 }
 

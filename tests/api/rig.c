@@ -218,7 +218,7 @@ struct natra_info rig_query(struct natra *n, const char *id)
 int rig_open_pin(struct natra *n, const char *id, const char *name)
 {
 	struct natra_info info = NATRA_INIT(info);
-	char path[192];
+	char path[600];
 	int fd;
 
 	assert_int_equal(natra_query(n, id, &info), 0);

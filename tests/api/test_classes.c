@@ -350,7 +350,7 @@ TH_TEST(check_compares_them)
 {
 	struct natra_policy policy = begin();
 	struct natra_info info;
-	char path[192];
+	char path[600];
 
 	assert_int_equal(attach_pod(&policy), 0);
 	OK(natra_check(n, ID, &policy));
@@ -439,11 +439,12 @@ TH_TEST(in_every_mode)
 {
 	struct natra_policy policy = begin();
 
-	for (int m = NATRA_MODE_TCX_PODSIDE; m < NATRA_MODE_MAX; m++) {
-		if (!rig_has_tcx() && (m == NATRA_MODE_TCX_PODSIDE ||
-				       m == NATRA_MODE_TCX_HOSTSIDE))
+	for (int m = NATRA_ATTACH_MODE_TCX_PODSIDE; m < NATRA_ATTACH_MODE_MAX;
+	     m++) {
+		if (!rig_has_tcx() && (m == NATRA_ATTACH_MODE_TCX_PODSIDE ||
+				       m == NATRA_ATTACH_MODE_TCX_HOSTSIDE))
 			continue;
-		policy.attach_mode = (enum natra_mode)m;
+		policy.attach_mode = (enum natra_attach_mode)m;
 		assert_int_equal(attach_pod(&policy), 0);
 		OK(natra_check(n, ID, &policy));
 		pod_send(&pod, 3);

@@ -32,7 +32,8 @@ TH_TEST(what_is_absent)
 
 	FAILS(natra_query(n, ID, &info), ENOENT, NATRA_CODE_NOT_ATTACHED);
 	FAILS(natra_configure(n, ID, &policy), ENOENT, NATRA_CODE_NOT_ATTACHED);
-	FAILS(natra_find(n, &target, id), ENOENT, NATRA_CODE_NOT_ATTACHED);
+	FAILS(natra_find(n, &target, id, sizeof(id)), ENOENT,
+	      NATRA_CODE_NOT_ATTACHED);
 	target.netns = "/nonexistent";
 	FAILS(natra_attach(n, &target, &policy, NULL), ENOENT,
 	      NATRA_CODE_NO_NETNS);
@@ -53,8 +54,8 @@ TH_TEST(what_is_absent)
 
 static bool is_tcx(int mode)
 {
-	return mode == NATRA_MODE_TCX_PODSIDE ||
-	       mode == NATRA_MODE_TCX_HOSTSIDE;
+	return mode == NATRA_ATTACH_MODE_TCX_PODSIDE ||
+	       mode == NATRA_ATTACH_MODE_TCX_HOSTSIDE;
 }
 
 static void other_id_is_refused(const struct natra_target *own,
@@ -62,15 +63,15 @@ static void other_id_is_refused(const struct natra_target *own,
 {
 	struct natra_target target = pod_target(&pod, "other");
 	const bool is_hostside =
-		policy->attach_mode == NATRA_MODE_TCX_HOSTSIDE ||
-		policy->attach_mode == NATRA_MODE_CLSACT_HOSTSIDE;
+		policy->attach_mode == NATRA_ATTACH_MODE_TCX_HOSTSIDE ||
+		policy->attach_mode == NATRA_ATTACH_MODE_CLSACT_HOSTSIDE;
 
 	assert_int_equal(natra_attach(n, own, policy, NULL), 0);
-	for (int mode = 0; mode < NATRA_MODE_MAX; mode++) {
+	for (int mode = 0; mode < NATRA_ATTACH_MODE_MAX; mode++) {
 		/* Without a limit of ingress nothing of it is on the host side. */
 		struct natra_policy other = policy_of(0, 10);
 
-		other.attach_mode = (enum natra_mode)mode;
+		other.attach_mode = (enum natra_attach_mode)mode;
 		FAILS(natra_attach(n, &target, &other, NULL), EBUSY,
 		      NATRA_CODE_OTHER_ID);
 		says(n, is_hostside ? "'" NODE_SIDE "'" : "'eth0'", ID);
@@ -93,8 +94,9 @@ TH_TEST(what_is_in_the_way)
 	      NATRA_CODE_OTHER_ID);
 	rig_detach(n, ID);
 	/* Whichever of them has programs on the host side alone, or in the pod alone. */
-	for (int mode = NATRA_MODE_AUTO + 1; mode < NATRA_MODE_MAX; mode++) {
-		policy.attach_mode = (enum natra_mode)mode;
+	for (int mode = NATRA_ATTACH_MODE_AUTO + 1;
+	     mode < NATRA_ATTACH_MODE_MAX; mode++) {
+		policy.attach_mode = (enum natra_attach_mode)mode;
 		if (!is_tcx(mode) || rig_has_tcx())
 			other_id_is_refused(&own, &policy);
 	}
@@ -171,7 +173,7 @@ TH_TEST(what_differs_beside_the_kernel)
 	struct natra_target target = pod_target(&pod, ID);
 	struct natra_policy policy = policy_of(10, 20);
 
-	policy.attach_mode = NATRA_MODE_CLSACT_PODSIDE;
+	policy.attach_mode = NATRA_ATTACH_MODE_CLSACT_PODSIDE;
 	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
 	rig_sh("nsenter --net=%s tc filter del dev eth0 egress", pod.path);
 	differs(&policy, NATRA_CODE_NONE, "is not on the clsact", NULL);
@@ -179,7 +181,7 @@ TH_TEST(what_differs_beside_the_kernel)
 	differs(&policy, NATRA_CODE_LIMITS_DIFFER, "egress_rate_bits_per_sec",
 		"20000001");
 	policy = policy_of(10, 20);
-	policy.attach_mode = NATRA_MODE_TCX_HOSTSIDE;
+	policy.attach_mode = NATRA_ATTACH_MODE_TCX_HOSTSIDE;
 	FAILS(natra_configure(n, ID, &policy), EINVAL, NATRA_CODE_FIXED);
 	says(n, "attach_mode: ", "clsact-podside, not tcx-hostside");
 }

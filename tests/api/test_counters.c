@@ -109,7 +109,7 @@ TH_TEST(what_is_over_the_rate_is_marked_then_dropped)
 	is_count(&s.ingress.unlimited, 0, 0);
 	is_count(&s.ingress.paced, 0, 0);
 	is_count(&s.ingress.dropped_horizon, 0, 0);
-	assert_int_equal(s.ingress.delay_ns_sum, 0);
+	assert_int_equal(s.ingress.delay_sum_ns, 0);
 	is_count(&s.egress.admitted, 0, 0);
 }
 

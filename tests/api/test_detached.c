@@ -13,7 +13,7 @@
 static void detach_link(const char *leg)
 {
 	struct natra_info info = rig_query(n, ID);
-	char path[192];
+	char path[600];
 	int fd;
 
 	(void)snprintf(path, sizeof(path), "%s/%s_link", info.pin_path, leg);
@@ -25,9 +25,9 @@ static void detach_link(const char *leg)
 
 TH_TEST(what_is_missing_is_named_and_put_back)
 {
-	static const enum natra_mode modes[] = {
-		NATRA_MODE_TCX_PODSIDE,
-		NATRA_MODE_TCX_HOSTSIDE,
+	static const enum natra_attach_mode modes[] = {
+		NATRA_ATTACH_MODE_TCX_PODSIDE,
+		NATRA_ATTACH_MODE_TCX_HOSTSIDE,
 	};
 	static const char *const legs[] = {"ingress", "egress"};
 	struct natra_target target = pod_target(&pod, ID);
@@ -57,7 +57,7 @@ TH_TEST(an_interface_that_is_gone_is_gone)
 	struct natra_policy policy = policy_of(10, 20);
 	size_t removed = 0;
 
-	policy.attach_mode = NATRA_MODE_TCX_PODSIDE;
+	policy.attach_mode = NATRA_ATTACH_MODE_TCX_PODSIDE;
 	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
 	detach_link("ingress");
 	rig_sh("ip link del h-%s", pod.name);

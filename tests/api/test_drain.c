@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define NS_PER_MS 1000000ULL
+
 /* Lets some kB wait in a tbf, which takes seconds or less than 0.1 s. */
 static void fill(const char *dev, const char *rate)
 {
@@ -45,7 +47,7 @@ TH_TEST(nothing_to_drain)
 	for (int i = 0; i < 2; i++) {
 		if (i)
 			fill(HOST, "1mbit");
-		assert_int_equal(find().waiting_ms, 0);
+		assert_int_equal(find().waiting_ns, 0);
 		mine = node_state();
 		assert_int_equal(drain(NULL), 0);
 		same_node_state(mine);
@@ -62,7 +64,7 @@ TH_TEST(queues_drain)
 	add_tbf();
 	add_ingress(IFB);
 	fill(IFB, "8kbit");
-	assert_in_range(find().waiting_ms, 2000, 60000);
+	assert_in_range(find().waiting_ns, 2000 * NS_PER_MS, 60000 * NS_PER_MS);
 	fill(HOST, "8kbit");
 	(void)clock_gettime(CLOCK_MONOTONIC, &begin);
 	if (drain(NULL) < 0)
@@ -72,7 +74,7 @@ TH_TEST(queues_drain)
 	rig_sh("for i in " HOST " " IFB "; do tc -s qdisc show dev $i root |"
 	       " tr '\\n' ' ' | grep -q 'tbf 1: .*rate 8Kbit .*dropped 0,"
 	       ".* backlog 0b' || exit 1; done");
-	assert_int_equal(find().waiting_ms, 0);
+	assert_int_equal(find().waiting_ns, 0);
 	remove_all();
 	assert_none();
 }
@@ -97,7 +99,8 @@ TH_TEST(htbs_drain)
 
 		device_send(HOST, 200);
 		device_send(IFB, 200);
-		assert_in_range(find().waiting_ms, 200, 60000);
+		assert_in_range(find().waiting_ns, 200 * NS_PER_MS,
+				60000 * NS_PER_MS);
 		assert_int_equal(drain(NULL), 0);
 		(void)snprintf(expected, sizeof(expected),
 			       "prio %u rate 10Kbit ceil 20Kbit",
@@ -105,9 +108,10 @@ TH_TEST(htbs_drain)
 		assert_htb(HOST, expected);
 		assert_htb(IFB, expected);
 		if (i <= 3)
-			assert_int_equal(find().waiting_ms, 0);
+			assert_int_equal(find().waiting_ns, 0);
 		else
-			assert_in_range(find().waiting_ms, 100, 60000);
+			assert_in_range(find().waiting_ns, 100 * NS_PER_MS,
+					60000 * NS_PER_MS);
 	}
 	rig_sh("for i in " HOST " " IFB "; do tc -s qdisc show dev $i root |"
 	       " grep -q 'dropped 0,' || exit 1; done");
@@ -132,13 +136,13 @@ TH_TEST(killed_while_an_htb_drains)
 	assert_true(pid >= 0);
 	if (!pid)
 		_exit(drain("web") < 0);
-	for (int i = 0; find().waiting_ms && i < 500; i++)
+	for (int i = 0; find().waiting_ns && i < 500; i++)
 		(void)usleep(1000);
 	assert_int_equal(kill(pid, SIGKILL), 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFSIGNALED(status));
 	rig_sh("tc class show dev " HOST " | grep 1:30 | grep -q 'rate 2Gbit'");
-	assert_true(find().htb);
+	assert_true(find().is_htb);
 	assert_int_equal(drain("web"), 0);
 	assert_htb(HOST, "prio 1 rate 10Kbit ceil 20Kbit");
 	OK(natra_remove_leftovers(n, &target));
@@ -155,7 +159,7 @@ TH_TEST(one_queue_drains)
 	fill(HOST, "8kbit");
 	assert_int_equal(drain(NULL), 0);
 	rig_sh("tc -s qdisc show dev " HOST " root | grep -q 'backlog 0b'");
-	assert_int_equal(find().waiting_ms, 0);
+	assert_int_equal(find().waiting_ns, 0);
 }
 
 /* Starts a process that stops while it lets "web" drain. */
@@ -170,7 +174,7 @@ static pid_t stop_while_it_drains(void)
 	if (!pid)
 		_exit(drain("web") < 0);
 	/* It fills the bucket after it has unlocked "web", for which others would wait. */
-	while (find().waiting_ms && tries++ < 500)
+	while (find().waiting_ns && tries++ < 500)
 		(void)usleep(1000);
 	GIVES(-EBADE, natra_check(n, "web", NULL));
 	assert_int_equal(kill(pid, SIGSTOP), 0);
@@ -268,13 +272,13 @@ TH_TEST(buckets_are_filled_some_times)
 	fill(HOST, "8kbit");
 	for (unsigned int i = 1; i <= 3; i++) {
 		assert_int_equal(drain(NULL), 0);
-		assert_int_equal(find().waiting_ms, 0);
+		assert_int_equal(find().waiting_ns, 0);
 		/* What was in the bucket is used, and packets wait again. tc
 		 * would print only the first digits of natra's peak rate. */
 		fill_with_peak(i * 250000007U);
 	}
 	assert_int_equal(drain(NULL), 0);
-	assert_in_range(find().waiting_ms, 2000, 60000);
+	assert_in_range(find().waiting_ns, 2000 * NS_PER_MS, 60000 * NS_PER_MS);
 }
 
 /* A peak rate that somebody has given to the plugin's tbf says nothing about how often it
@@ -286,9 +290,10 @@ TH_TEST(peak_rates_of_others)
 	add_tbf();
 	for (size_t i = 0; i < TH_LEN(gbit); i++) {
 		fill_with_peak(gbit[i] * 125000000U);
-		assert_in_range(find().waiting_ms, 2000, 60000);
+		assert_in_range(find().waiting_ns, 2000 * NS_PER_MS,
+				60000 * NS_PER_MS);
 		assert_int_equal(drain(NULL), 0);
-		assert_int_equal(find().waiting_ms, 0);
+		assert_int_equal(find().waiting_ns, 0);
 	}
 }
 

@@ -81,7 +81,7 @@ TH_TEST(no_call_that_succeeds_has_one)
 	SILENT(natra_check(n, ID, &policy));
 	SILENT(natra_query(n, ID, &info));
 	SILENT(natra_foreach_subnet(n, ID, no_cidr, NULL));
-	SILENT(natra_find(n, &target, id));
+	SILENT(natra_find(n, &target, id, sizeof(id)));
 	SILENT(natra_stats(n, ID, &stats));
 	SILENT(natra_top(n, ID, NATRA_DIRECTION_EGRESS, flows, &len));
 	SILENT(natra_foreach_neighbour(n, ID, no_entry, NULL));
@@ -126,6 +126,90 @@ TH_TEST(what_was_tried_first_is_no_error)
 	assert_true(info.interface_gone);
 	SILENT(natra_foreach_attachment(n, no_info, NULL));
 	SILENT(natra_gc(n, NULL, NULL, 0, NULL));
+}
+
+static int refuses_info(void *arg, const struct natra_info *info)
+{
+	(void)info;
+	return *(int *)arg;
+}
+
+static int refuses_stats(void *arg, const struct natra_info *info,
+			 const struct natra_stats *stats)
+{
+	(void)stats;
+	return refuses_info(arg, info);
+}
+
+static int refuses_entry(void *arg, const struct natra_neighbour *entry)
+{
+	(void)entry;
+	return *(int *)arg;
+}
+
+static int refuses_cidr(void *arg, const char *cidr)
+{
+	(void)cidr;
+	return *(int *)arg;
+}
+
+static int refuses_class(void *arg, const struct natra_class *class)
+{
+	(void)class;
+	return *(int *)arg;
+}
+
+static int refuses_class_stats(void *arg, const struct natra_class *class,
+			       const struct natra_stats *stats)
+{
+	(void)stats;
+	return refuses_class(arg, class);
+}
+
+static int refuses_group(void *arg, const struct natra_group_info *group)
+{
+	(void)group;
+	return *(int *)arg;
+}
+
+/* The walk ends with what the callback returned, of which the library knows no reason. */
+#define ENDED(call, result)                                                    \
+	do {                                                                   \
+		fail_first();                                                  \
+		assert_int_equal(call, result);                                \
+		assert_string_equal(natra_error(n), "");                       \
+		assert_string_equal(natra_error_about(n), "");                 \
+		assert_int_equal(natra_error_code(n), NATRA_CODE_NONE);        \
+	} while (0)
+
+TH_TEST(what_a_callback_returned_has_none)
+{
+	const char *subnet = "10.0.0.0/8", *of_class = "10.1.0.0/16";
+	struct natra_target target = pod_target(&pod, ID);
+	struct natra_policy policy = policy_of(10, 20);
+	struct natra_class class = NATRA_INIT(class);
+
+	class.name = "peers";
+	class.subnets = &of_class;
+	class.subnets_len = 1;
+	policy.classes = &class;
+	policy.classes_len = 1;
+	policy.unshaped_subnets = &subnet;
+	policy.unshaped_subnets_len = 1;
+	make_group("some", 10);
+	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
+	for (int r = -ENOENT; r <= 1; r += ENOENT + 1) {
+		ENDED(natra_foreach_attachment(n, refuses_info, &r), r);
+		ENDED(natra_foreach_stats(n, refuses_stats, &r), r);
+		ENDED(natra_foreach_neighbour(n, ID, refuses_entry, &r), r);
+		ENDED(natra_foreach_subnet(n, ID, refuses_cidr, &r), r);
+		ENDED(natra_foreach_class(n, ID, refuses_class, &r), r);
+		ENDED(natra_foreach_class_stats(n, ID, refuses_class_stats, &r),
+		      r);
+		ENDED(natra_foreach_group(n, refuses_group, &r), r);
+	}
+	ENDED(natra_detach(n, &target), 1);
+	remove_group("some");
 }
 
 POD_MAIN()

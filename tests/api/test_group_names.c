@@ -129,8 +129,8 @@ TH_TEST(refused_members_make_no_group)
 	says(n, "parent", "nobody");
 	limits.parent = NULL;
 	policy.group_floor_bits_per_sec = 0;
-	policy.attach_mode = NATRA_MODE_TCX_HOSTSIDE;
-	policy.edt_pacing = NATRA_EDT_ON;
+	policy.attach_mode = NATRA_ATTACH_MODE_TCX_HOSTSIDE;
+	policy.edt_pacing = NATRA_EDT_PACING_ON;
 	assert_int_equal(attach_pod(&policy), -EOPNOTSUPP);
 	assert_int_equal(rig_pins(), 0);
 	policy = member_of(TEAM);

@@ -162,7 +162,7 @@ TH_TEST(members_are_counted_and_charged)
 
 	policy = make_member_of(TEAM, 100);
 	policy.fast_pass = NATRA_FAST_PASS_OFF;
-	policy.edt_pacing = NATRA_EDT_OFF;
+	policy.edt_pacing = NATRA_EDT_PACING_OFF;
 	assert_int_equal(attach_pod(&policy), 0);
 	pod_send(&pod, 7);
 	w = walk();
@@ -202,7 +202,7 @@ TH_TEST(a_group_hears_of_what_is_its_own)
 	policy = make_member_of(TEAM, 100);
 	assert_int_equal(attach_pod(&policy), 0);
 	pod_send(&pod, 40);
-	policy.edt_pacing = NATRA_EDT_OFF;
+	policy.edt_pacing = NATRA_EDT_PACING_OFF;
 	assert_int_equal(attach_pod(&policy), 0);
 	heard = heard_of();
 	assert_in_range(heard, 40 * PACKET_BYTES, 100 * PACKET_BYTES);
@@ -318,7 +318,7 @@ TH_TEST(members_need_no_rates)
 	make_group(TEAM, 100);
 	enter_group(&policy, TEAM);
 	policy.fast_pass = NATRA_FAST_PASS_OFF;
-	policy.edt_pacing = NATRA_EDT_OFF;
+	policy.edt_pacing = NATRA_EDT_PACING_OFF;
 	policy.group_floor_bits_per_sec = 40 * MBIT;
 	assert_int_equal(attach_pod(&policy), 0);
 	info = rig_query(n, ID);

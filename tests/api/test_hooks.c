@@ -15,7 +15,7 @@
 #define END      "host-end"
 #define LINE_MAX 512
 
-static void attach(enum natra_mode mode)
+static void attach(enum natra_attach_mode mode)
 {
 	struct natra_target target = pod_target(&pod, ID);
 	struct natra_policy policy = policy_of(10, 20);
@@ -112,7 +112,7 @@ TH_TEST(natra_goes_in_front_of_who_is_first)
 	GIVES(-ENOENT, natra_foreach_neighbour(n, ID, stop, &calls));
 	assert_int_equal(calls, 0);
 	add_clsact_other();
-	attach(NATRA_MODE_CLSACT_HOSTSIDE);
+	attach(NATRA_ATTACH_MODE_CLSACT_HOSTSIDE);
 	GIVES(7, natra_foreach_neighbour(n, ID, stop, &calls));
 	assert_int_equal(calls, 1);
 	chain = chain_now();
@@ -130,7 +130,7 @@ TH_TEST(who_comes_later_finds_the_first_place_free)
 {
 	struct chain chain;
 
-	attach(NATRA_MODE_CLSACT_HOSTSIDE);
+	attach(NATRA_ATTACH_MODE_CLSACT_HOSTSIDE);
 	add_clsact_other();
 	chain = chain_now();
 	assert_true(chain.is_other[0]);
@@ -140,7 +140,7 @@ TH_TEST(who_comes_later_finds_the_first_place_free)
 	assert_int_equal(chain.entry[1].priority, 2);
 	assert_true(chain.entry[1].handle >= 0x1000);
 	/* When natra is attached again, it comes first, and nothing is limited twice. */
-	attach(NATRA_MODE_CLSACT_HOSTSIDE);
+	attach(NATRA_ATTACH_MODE_CLSACT_HOSTSIDE);
 	chain = chain_now();
 	is_natra_first(&chain);
 }
@@ -162,7 +162,7 @@ TH_TEST(host_side_is_told_from_the_pods)
 	struct natra_policy policy = policy_of(10, 20);
 	unsigned int sides[2] = {0};
 
-	policy.attach_mode = NATRA_MODE_CLSACT_PODSIDE;
+	policy.attach_mode = NATRA_ATTACH_MODE_CLSACT_PODSIDE;
 	target.ifname = NODE_SIDE;
 	rig_sh("ip -n " POD " link set eth0 down &&"
 	       "ip -n " POD " link set eth0 name " NODE_SIDE);
@@ -193,7 +193,7 @@ TH_TEST(tcx_program_runs_before_others)
 	link = bpf_link_create(fd, ifindex, BPF_TCX_INGRESS, NULL);
 	assert_true(link >= 0);
 	(void)close(fd);
-	attach(NATRA_MODE_TCX_HOSTSIDE);
+	attach(NATRA_ATTACH_MODE_TCX_HOSTSIDE);
 	chain = chain_now();
 	is_natra_first(&chain);
 	(void)close(link);
@@ -203,11 +203,11 @@ TH_TEST(tcx_program_runs_before_others)
 TH_TEST(empty_clsact_of_another_stays)
 {
 	rig_sh("tc qdisc add dev " NODE_SIDE " clsact");
-	attach(NATRA_MODE_CLSACT_HOSTSIDE);
+	attach(NATRA_ATTACH_MODE_CLSACT_HOSTSIDE);
 	rig_detach(n, ID);
 	rig_sh("tc qdisc show dev " NODE_SIDE " | grep -q 'qdisc clsact'");
 	rig_sh("tc -n " POD " qdisc add dev eth0 clsact");
-	attach(NATRA_MODE_CLSACT_PODSIDE);
+	attach(NATRA_ATTACH_MODE_CLSACT_PODSIDE);
 	rig_detach(n, ID);
 	rig_sh("tc -n " POD " qdisc show dev eth0 | grep -q 'qdisc clsact'");
 }
@@ -220,20 +220,20 @@ static void pod_has_no_clsact(void)
 /* A sandbox such as Kata's wants the place for an `ingress` qdisc of its own. */
 TH_TEST(own_clsact_goes_with_the_limits_of_the_pod)
 {
-	attach(NATRA_MODE_CLSACT_PODSIDE);
+	attach(NATRA_ATTACH_MODE_CLSACT_PODSIDE);
 	/* Another generation takes it over. */
 	rig_sh("tc -n " POD " qdisc del dev eth0 root 2>/dev/null || :");
 	rig_sh("tc -n " POD " filter del dev eth0 egress");
-	attach(NATRA_MODE_CLSACT_PODSIDE);
+	attach(NATRA_ATTACH_MODE_CLSACT_PODSIDE);
 	rig_detach(n, ID);
 	pod_has_no_clsact();
 	rig_sh("tc -n " POD " qdisc add dev eth0 ingress &&"
 	       "tc -n " POD " qdisc del dev eth0 ingress");
-	attach(NATRA_MODE_CLSACT_PODSIDE);
-	attach(NATRA_MODE_CLSACT_HOSTSIDE);
+	attach(NATRA_ATTACH_MODE_CLSACT_PODSIDE);
+	attach(NATRA_ATTACH_MODE_CLSACT_HOSTSIDE);
 	pod_has_no_clsact();
 	/* A filter of another's keeps it. */
-	attach(NATRA_MODE_CLSACT_PODSIDE);
+	attach(NATRA_ATTACH_MODE_CLSACT_PODSIDE);
 	rig_sh("tc -n " POD " filter add dev eth0 egress protocol ip prio 9 u32"
 	       " match u32 0 0");
 	rig_detach(n, ID);
@@ -277,7 +277,7 @@ TH_TEST(very_many_filters_are_not_all_read)
 {
 	struct crowd crowd;
 
-	attach(NATRA_MODE_CLSACT_PODSIDE);
+	attach(NATRA_ATTACH_MODE_CLSACT_PODSIDE);
 	add_filters(100, 1000);
 	crowd = crowd_now();
 	assert_in_range(crowd.entries, 2, 200);
@@ -290,7 +290,7 @@ TH_TEST(very_many_filters_are_not_all_read)
 	assert_int_equal(crowd.ours, 3);
 	OK(natra_check(n, ID, NULL));
 	/* Attaching anew and detaching find it, too. */
-	attach(NATRA_MODE_CLSACT_PODSIDE);
+	attach(NATRA_ATTACH_MODE_CLSACT_PODSIDE);
 	rig_detach(n, ID);
 	rig_sh("! tc -n " POD " filter show dev eth0 egress | grep -q natra");
 }
@@ -313,7 +313,7 @@ TH_TEST(stranger_with_the_index_of_the_peer_is_left_alone)
 {
 	struct natra_policy policy = policy_of(10, 20);
 
-	policy.attach_mode = NATRA_MODE_CLSACT_HOSTSIDE;
+	policy.attach_mode = NATRA_ATTACH_MODE_CLSACT_HOSTSIDE;
 	rig_sh("ip netns add far && ip -n far link add peer1 index 771 type veth"
 	       " peer name eth1 index 772 netns " POD " &&"
 	       "ip link add own index 771 type veth peer name eth2 netns " POD);

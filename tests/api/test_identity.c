@@ -13,11 +13,11 @@
 
 static uint32_t ifindex;
 
-static const enum natra_mode modes[] = {
-	NATRA_MODE_TCX_PODSIDE,
-	NATRA_MODE_CLSACT_PODSIDE,
-	NATRA_MODE_TCX_HOSTSIDE,
-	NATRA_MODE_CLSACT_HOSTSIDE,
+static const enum natra_attach_mode modes[] = {
+	NATRA_ATTACH_MODE_TCX_PODSIDE,
+	NATRA_ATTACH_MODE_CLSACT_PODSIDE,
+	NATRA_ATTACH_MODE_TCX_HOSTSIDE,
+	NATRA_ATTACH_MODE_CLSACT_HOSTSIDE,
 };
 
 static int add_direction(void)
@@ -64,7 +64,7 @@ static int (*const causes[])(void) = {
 	add_direction, upgrade, attach_for_sli, attach_again, give_up,
 };
 
-static void attach(enum natra_mode mode)
+static void attach(enum natra_attach_mode mode)
 {
 	struct natra_target target = pod_target(&pod, ID);
 	struct natra_policy policy = policy_of(10, 0);
@@ -102,12 +102,12 @@ static void nothing_is_moved(const char *words)
 
 /* Checks that a TCX program, or one on the host side, limits what comes to eth0 where it is
  * now. */
-static void still_limits(enum natra_mode mode)
+static void still_limits(enum natra_attach_mode mode)
 {
 	struct natra_stats before = NATRA_INIT(before),
 			   after = NATRA_INIT(after);
 
-	if (mode == NATRA_MODE_CLSACT_PODSIDE)
+	if (mode == NATRA_ATTACH_MODE_CLSACT_PODSIDE)
 		return; /* its filters are part of a qdisc, which a move removes */
 	assert_int_equal(natra_stats(n, ID, &before), 0);
 	pod_send(&pod, 5);
@@ -116,11 +116,12 @@ static void still_limits(enum natra_mode mode)
 		    before.ingress.mice.packets + 5);
 }
 
-static void each_mode(void (*test)(enum natra_mode mode))
+static void each_mode(void (*test)(enum natra_attach_mode mode))
 {
 	for (size_t i = 0; i < TH_LEN(modes); i++) {
-		if (!rig_has_tcx() && (modes[i] == NATRA_MODE_TCX_PODSIDE ||
-				       modes[i] == NATRA_MODE_TCX_HOSTSIDE))
+		if (!rig_has_tcx() &&
+		    (modes[i] == NATRA_ATTACH_MODE_TCX_PODSIDE ||
+		     modes[i] == NATRA_ATTACH_MODE_TCX_HOSTSIDE))
 			continue;
 		rig_sh("ip netns add " INNER);
 		attach(modes[i]);
@@ -138,7 +139,7 @@ static void move(void)
 	       " link set eth0 up");
 }
 
-static void decoy_of_moved(enum natra_mode mode)
+static void decoy_of_moved(enum natra_attach_mode mode)
 {
 	char words[64];
 
@@ -154,7 +155,7 @@ TH_TEST(decoy_takes_the_index_or_the_name)
 	each_mode(decoy_of_moved);
 }
 
-static void no_decoy(enum natra_mode mode)
+static void no_decoy(enum natra_attach_mode mode)
 {
 	move();
 	nothing_is_moved(NULL);
@@ -167,12 +168,12 @@ TH_TEST(moved_interface_is_not_gone)
 }
 
 /* Whoever moves the interface may attach to it anew. */
-static void same_one_elsewhere(enum natra_mode mode)
+static void same_one_elsewhere(enum natra_attach_mode mode)
 {
 	struct natra_target target = pod_target(&pod, ID);
 	struct natra_policy policy = policy_of(10, 20);
 
-	if (mode == NATRA_MODE_CLSACT_PODSIDE)
+	if (mode == NATRA_ATTACH_MODE_CLSACT_PODSIDE)
 		return; /* its filters are gone */
 	move();
 	target.netns = "/run/netns/" INNER;
@@ -188,7 +189,7 @@ TH_TEST(moved_interface_may_be_attached_anew)
 }
 
 /* The other end of the decoy, too, is where that of eth0 is, by its index. */
-static void decoy_with_peer(enum natra_mode mode)
+static void decoy_with_peer(enum natra_attach_mode mode)
 {
 	(void)mode;
 	move();
@@ -207,14 +208,14 @@ TH_TEST(decoy_has_the_same_peer_index)
 }
 
 /* Back in its namespace the interface has another index, which its links tell. */
-static void comes_back(enum natra_mode mode)
+static void comes_back(enum natra_attach_mode mode)
 {
 	move();
 	rig_sh("ip -n " POD " link add eth0 index %u " DECOY " && ip -n " INNER
 	       " link set eth0 netns " POD " name wan0 && ip -n " POD
 	       " link set wan0 up",
 	       ifindex);
-	if (mode != NATRA_MODE_TCX_PODSIDE) {
+	if (mode != NATRA_ATTACH_MODE_TCX_PODSIDE) {
 		is_other(upgrade());
 		is_other(attach_again());
 		return;
@@ -239,7 +240,7 @@ TH_TEST(other_index_is_followed)
 /* A filter that somebody has removed is put back on the same port only. */
 TH_TEST(filter_is_put_back)
 {
-	attach(NATRA_MODE_CLSACT_PODSIDE);
+	attach(NATRA_ATTACH_MODE_CLSACT_PODSIDE);
 	rig_sh("tc -n " POD " qdisc del dev eth0 clsact");
 	GIVES(-EBADE, natra_check(n, ID, NULL));
 	assert_int_equal(natra_error_code(n), NATRA_CODE_NONE);
@@ -248,7 +249,7 @@ TH_TEST(filter_is_put_back)
 }
 
 /* The same id in another namespace, as when a runtime has forgotten to detach a pod. */
-static void other_pod(enum natra_mode mode)
+static void other_pod(enum natra_attach_mode mode)
 {
 	struct pod other = pod_make("other");
 	struct natra_target target = pod_target(&other, ID);

@@ -62,7 +62,7 @@ static const struct {
 	const char *text;
 } bad_fields[] = {
 	FIELD(ingress_rate_bits_per_sec, UINT64_MAX, "18446744073709551615"),
-	FIELD(edt_pacing, NATRA_EDT_MAX, "3"),
+	FIELD(edt_pacing, NATRA_EDT_PACING_MAX, "3"),
 };
 
 static void set_field(struct natra_policy *policy, size_t offset, size_t size,
@@ -249,7 +249,7 @@ TH_TEST(null_handle)
 	assert_int_equal(natra_detach(NULL, &target), -EINVAL);
 	assert_int_equal(natra_check(NULL, LIVE, NULL), -EINVAL);
 	assert_int_equal(natra_query(NULL, LIVE, &info), -EINVAL);
-	assert_int_equal(natra_find(NULL, &target, id), -EINVAL);
+	assert_int_equal(natra_find(NULL, &target, id, sizeof(id)), -EINVAL);
 	assert_int_equal(natra_stats(NULL, LIVE, &stats), -EINVAL);
 	assert_int_equal(
 		natra_top(NULL, LIVE, NATRA_DIRECTION_EGRESS, NULL, &len),
@@ -286,7 +286,7 @@ TH_TEST(null_arguments)
 	is_about("id");
 	GIVES(-EINVAL, natra_query(n, NULL, NULL));
 	GIVES(-EINVAL, natra_query(n, LIVE, NULL));
-	GIVES(-EINVAL, natra_find(n, &target, NULL));
+	GIVES(-EINVAL, natra_find(n, &target, NULL, NATRA_ID_MAX + 1));
 	GIVES(-EINVAL, natra_stats(n, NULL, NULL));
 	GIVES(-EINVAL, natra_stats(n, LIVE, NULL));
 	GIVES(-EINVAL, natra_top(n, LIVE, NATRA_DIRECTION_EGRESS, NULL, &len));
@@ -325,7 +325,7 @@ TH_TEST(results_untouched)
 	char id[NATRA_ID_MAX + 1];
 	size_t len = 1, removed = 77;
 	uint64_t number = 4711;
-	enum natra_mode mode = NATRA_MODE_TCX_HOSTSIDE;
+	enum natra_attach_mode mode = NATRA_ATTACH_MODE_TCX_HOSTSIDE;
 
 	memset(&info, 0x5a, sizeof(info));
 	info.sz = sizeof(info);
@@ -346,12 +346,12 @@ TH_TEST(results_untouched)
 	assert_int_equal(len, 1);
 	memset(id, 0x5a, sizeof(id));
 	target.ifname = "lo";
-	GIVES(-ENOENT, natra_find(n, &target, id));
+	GIVES(-ENOENT, natra_find(n, &target, id, sizeof(id)));
 	says(n, "lo", NULL);
 	UNTOUCHED(id);
 	assert_int_equal(id[0], 0x5a);
 	target.ifname = "nosuch0";
-	GIVES(-ENODEV, natra_find(n, &target, id));
+	GIVES(-ENODEV, natra_find(n, &target, id, sizeof(id)));
 	assert_int_equal(id[0], 0x5a);
 	{
 		const char *keep[] = {"x"};
@@ -364,8 +364,8 @@ TH_TEST(results_untouched)
 	assert_int_equal(natra_parse_size("x", &number), -EINVAL);
 	assert_int_equal(natra_parse_time("5", &number), -EINVAL);
 	assert_int_equal(number, 4711);
-	assert_int_equal(natra_parse_mode("x", &mode), -EINVAL);
-	assert_int_equal(mode, NATRA_MODE_TCX_HOSTSIDE);
+	assert_int_equal(natra_parse_attach_mode("x", &mode), -EINVAL);
+	assert_int_equal(mode, NATRA_ATTACH_MODE_TCX_HOSTSIDE);
 }
 
 int main(void)

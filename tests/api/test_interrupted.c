@@ -89,7 +89,7 @@ static void mark(uint32_t is_changing)
 static int lock_id(void)
 {
 	const struct natra_info info = rig_query(n, ID);
-	char path[192];
+	char path[600];
 	int fd;
 
 	(void)snprintf(path, sizeof(path), "%s/..", info.pin_path);

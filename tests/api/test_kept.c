@@ -53,14 +53,15 @@ TH_TEST(change_without_what_is_fixed_keeps_it)
 			    rates = policy_of(30, 40);
 	struct natra_info info;
 
-	policy.attach_mode = NATRA_MODE_CLSACT_PODSIDE;
-	policy.edt_pacing = NATRA_EDT_OFF;
+	policy.attach_mode = NATRA_ATTACH_MODE_CLSACT_PODSIDE;
+	policy.edt_pacing = NATRA_EDT_PACING_OFF;
 	policy.sli = NATRA_SLI_ON;
 	(void)attach(&policy, NULL, NULL);
 	OK(natra_configure(n, ID, &rates));
 	info = rig_query(n, ID);
-	assert_int_equal(info.policy.attach_mode, NATRA_MODE_CLSACT_PODSIDE);
-	assert_int_equal(info.policy.edt_pacing, NATRA_EDT_OFF);
+	assert_int_equal(info.policy.attach_mode,
+			 NATRA_ATTACH_MODE_CLSACT_PODSIDE);
+	assert_int_equal(info.policy.edt_pacing, NATRA_EDT_PACING_OFF);
 	assert_int_equal(info.policy.sli, NATRA_SLI_ON);
 	assert_int_equal(info.policy.ingress_rate_bits_per_sec, 30 * MBIT);
 	OK(natra_check(n, ID, &rates));
@@ -74,7 +75,7 @@ static void refused(void)
 	struct natra_policy policy = policy_of(30, 40);
 	char *before = rig_state();
 
-	policy.edt_pacing = NATRA_EDT_ON;
+	policy.edt_pacing = NATRA_EDT_PACING_ON;
 	GIVES(-EBUSY, natra_attach(n, &target, &policy, NULL));
 	says(n, "pfifo", NULL);
 	rig_same_state(before);
@@ -112,7 +113,7 @@ TH_TEST(ingress_mode_counts_with_ingress_only)
 	struct natra_policy policy = policy_of(0, 20);
 	char before[192], after[192];
 
-	policy.edt_pacing = NATRA_EDT_OFF;
+	policy.edt_pacing = NATRA_EDT_PACING_OFF;
 	(void)attach(&policy, NULL, NULL);
 	engine_name(before, sizeof(before));
 	rig_detach(n, ID);
@@ -130,7 +131,7 @@ TH_TEST(first_limit_beside_sli)
 	int r;
 
 	policy.sli = NATRA_SLI_ON;
-	policy.edt_pacing = NATRA_EDT_ON;
+	policy.edt_pacing = NATRA_EDT_PACING_ON;
 	(void)attach(&policy, NULL, NULL);
 	policy.egress_rate_bits_per_sec = 10 * MBIT;
 	r = KEPT(natra_configure(n, ID, &policy));
@@ -139,7 +140,7 @@ TH_TEST(first_limit_beside_sli)
 	/* In other modes the program is attached anew, because the host's side comes to it. */
 	policy = policy_of(0, 10);
 	policy.sli = NATRA_SLI_ON;
-	policy.attach_mode = NATRA_MODE_CLSACT_HOSTSIDE;
+	policy.attach_mode = NATRA_ATTACH_MODE_CLSACT_HOSTSIDE;
 	policy.ingress_mode = NATRA_INGRESS_MODE_PACE;
 	(void)attach(&policy, NULL, NULL);
 	policy.ingress_rate_bits_per_sec = 10 * MBIT;

@@ -33,8 +33,8 @@ TH_TEST(both_directions)
 	add_tbf();
 	add_ingress(IFB);
 	l = find();
-	assert_true(l.tbf);
-	assert_true(l.ingress_redirect);
+	assert_true(l.limits_ingress);
+	assert_true(l.limits_egress);
 	assert_string_equal(l.ifb_ifname, IFB);
 	remove_all();
 	same_node_state(state_before);
@@ -55,16 +55,16 @@ TH_TEST(htb_of_both_directions)
 		rig_sh("tc qdisc del dev " IFB " root");
 		add_htb(IFB, "10000", defaults[i]);
 		l = find();
-		assert_true(l.tbf);
-		assert_true(l.htb);
-		assert_true(l.ingress_redirect);
+		assert_true(l.limits_ingress);
+		assert_true(l.is_htb);
+		assert_true(l.limits_egress);
 		assert_string_equal(l.ifb_ifname, IFB);
 		remove_all();
 		same_node_state(state_before);
 		assert_none();
 	}
 	add_tbf();
-	assert_false(find().htb);
+	assert_false(find().is_htb);
 }
 
 TH_TEST(htbs_of_others)
@@ -98,7 +98,7 @@ TH_TEST(htbs_of_others)
 
 	for (size_t i = 0; i < TH_LEN(changes); i++) {
 		add_htb(HOST, "10000", "30");
-		assert_true(find().htb);
+		assert_true(find().is_htb);
 		rig_sh("%s", changes[i]);
 		assert_not_the_plugins();
 		rig_sh("tc qdisc del dev " HOST " root");
@@ -122,14 +122,14 @@ TH_TEST(one_direction)
 
 	add_tbf();
 	l = find();
-	assert_true(l.tbf);
-	assert_false(l.ingress_redirect);
+	assert_true(l.limits_ingress);
+	assert_false(l.limits_egress);
 	remove_all();
 	same_node_state(state_before);
 	add_ingress(IFB);
 	l = find();
-	assert_false(l.tbf);
-	assert_true(l.ingress_redirect);
+	assert_false(l.limits_ingress);
+	assert_true(l.limits_egress);
 	remove_all();
 	same_node_state(state_before);
 }
@@ -155,7 +155,7 @@ TH_TEST(redirect_without_its_ifb)
 	add_ingress(IFB);
 	rig_sh("ip link del " IFB);
 	l = find();
-	assert_true(l.ingress_redirect);
+	assert_true(l.limits_egress);
 	assert_string_equal(l.ifb_ifname, "");
 	remove_all();
 	same_node_state(state_before);
@@ -252,7 +252,7 @@ TH_TEST(by_the_id_of_an_attachment)
 	add_tbf();
 	add_ingress(IFB);
 	OK(natra_find_leftovers(n, &by_id, &leftovers));
-	assert_true(leftovers.tbf);
+	assert_true(leftovers.limits_ingress);
 	assert_string_equal(leftovers.ifb_ifname, IFB);
 	/* natra's own programs and the leftovers do not affect each other. */
 	OK(natra_remove_leftovers(n, &by_id));
@@ -262,7 +262,7 @@ TH_TEST(by_the_id_of_an_attachment)
 }
 
 /* Returns the code of attaching in this way, which must fail with `r`. */
-static enum natra_code code_of(enum natra_mode mode,
+static enum natra_code code_of(enum natra_attach_mode mode,
 			       enum natra_ingress_mode ingress_mode, int r)
 {
 	struct natra_target target = pod_target(&pod, ID);
@@ -280,7 +280,7 @@ static enum natra_code code_of(enum natra_mode mode,
 /* Attaching says whether what is in its place is the plugin's. */
 TH_TEST(in_the_place_of_clsact)
 {
-	const enum natra_mode mode = NATRA_MODE_CLSACT_HOSTSIDE;
+	const enum natra_attach_mode mode = NATRA_ATTACH_MODE_CLSACT_HOSTSIDE;
 
 	add_ingress(IFB);
 	assert_int_equal(code_of(mode, NATRA_INGRESS_MODE_POLICE, -EOPNOTSUPP),
@@ -300,7 +300,7 @@ TH_TEST(in_the_place_of_clsact)
 TH_TEST(in_the_place_of_fq)
 {
 	struct natra_features features = NATRA_INIT(features);
-	const enum natra_mode mode = NATRA_MODE_AUTO;
+	const enum natra_attach_mode mode = NATRA_ATTACH_MODE_AUTO;
 
 	assert_int_equal(natra_probe(n, &features), 0);
 	add_tbf();
@@ -379,10 +379,10 @@ TH_TEST(no_host_side)
 	memset(leftovers.host_ifname, 'x', sizeof(leftovers.host_ifname));
 	OK(natra_find_leftovers(n, &target, &leftovers));
 	assert_string_equal(leftovers.host_ifname, "");
-	assert_false(leftovers.tbf);
+	assert_false(leftovers.limits_ingress);
 	assert_string_equal(natra_error(n), "");
 	OK(natra_remove_leftovers(n, &target));
-	assert_true(find().tbf);
+	assert_true(find().limits_ingress);
 }
 
 TH_TEST(bad_calls)

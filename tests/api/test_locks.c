@@ -327,4 +327,42 @@ TH_TEST(a_wait_can_be_cancelled)
 	natra_close(n);
 }
 
+/* Forks in the middle of a call, as another thread may do. The child has copies of all
+ * descriptors. */
+static void fork_once(void *arg, enum natra_log_level level, const char *line)
+{
+	pid_t *child = arg;
+
+	(void)level;
+	(void)line;
+	if (*child)
+		return;
+	*child = fork();
+	if (*child == 0) {
+		(void)sleep(30);
+		_exit(0);
+	}
+}
+
+TH_TEST(a_forked_child_keeps_no_lock)
+{
+	struct natra_open_opts opts = NATRA_INIT(opts);
+	struct natra_policy policy = policy_of(10, 10);
+	struct natra_target target = pod_target(&pod, "forks");
+	struct natra *n = NULL, *other = rig_open();
+	pid_t child = 0;
+
+	opts.bpffs_path = BPFFS;
+	opts.log_fn = fork_once;
+	opts.log_arg = &child;
+	assert_int_equal(natra_open(&n, &opts), 0);
+	OK(natra_attach(n, &target, &policy, NULL));
+	assert_true(child > 0);
+	OK(natra_configure(other, "forks", &policy));
+	assert_int_equal(natra_detach(other, &target), 1);
+	end_holder(child);
+	natra_close(other);
+	natra_close(n);
+}
+
 RIG_MAIN(begin, end)

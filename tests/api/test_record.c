@@ -26,7 +26,7 @@ static struct pod pod;
 
 /* This is the pinned map of the record, and its value as natra wrote it. */
 static struct {
-	char path[192];
+	char path[600];
 	int fd;
 	uint32_t size;
 	unsigned char value[VALUE_MAX];
@@ -142,7 +142,7 @@ static void is_known_by_its_prefix(const char *why)
 	OK(natra_foreach_attachment(n, tell, &listed));
 	assert_memory_equal(&listed, &info, sizeof(info));
 	target.id = NULL;
-	OK(natra_find(n, &target, id));
+	OK(natra_find(n, &target, id, sizeof(id)));
 	assert_string_equal(id, ID);
 
 	GIVES(-ESTALE, natra_check(n, ID, NULL));
@@ -281,7 +281,7 @@ TH_TEST(foreign_abi_beside)
 
 	become_foreign();
 	OK(natra_attach(n, &target, &policy, NULL));
-	OK(natra_find(n, &target, id));
+	OK(natra_find(n, &target, id, sizeof(id)));
 	assert_string_equal(id, "beside");
 	OK(natra_gc(n, NULL, NULL, 0, NULL));
 	OK(natra_check(n, "beside", &policy));
@@ -301,7 +301,7 @@ static void orderly(const char *what, size_t offset)
 				strchr(natra_error(n), '\n'))))
 		fail_msg("%s %zu: query %d, '%s'", what, offset, r,
 			 natra_error(n));
-	if (r == 0 && (info.policy.attach_mode >= NATRA_MODE_MAX ||
+	if (r == 0 && (info.policy.attach_mode >= NATRA_ATTACH_MODE_MAX ||
 		       info.policy.sli >= NATRA_SLI_MAX))
 		fail_msg("%s %zu: query believes it", what, offset);
 	r = natra_check(n, ID, NULL);

@@ -47,7 +47,7 @@ static int find(const char *ifname, char *ret_id)
 
 	t.id = NULL;
 	t.ifname = ifname;
-	return KEPT(natra_find(n, &t, ret_id));
+	return KEPT(natra_find(n, &t, ret_id, NATRA_ID_MAX + 1));
 }
 
 /* Checks that the limits are where packets come by, and not on the dummy. */
@@ -92,7 +92,7 @@ TH_TEST(attach_again)
 	policy.sli = NATRA_SLI_ON;
 	attach(&t, &policy);
 	holds(ID);
-	policy.attach_mode = NATRA_MODE_CLSACT_HOSTSIDE;
+	policy.attach_mode = NATRA_ATTACH_MODE_CLSACT_HOSTSIDE;
 	attach(&t, &policy);
 	holds(ID);
 }
@@ -165,7 +165,7 @@ TH_TEST(leftovers)
 	       " root handle 1: tbf rate 10mbit burst 64k latency 25ms");
 	OK(natra_find_leftovers(n, &t, &left));
 	assert_string_equal(left.host_ifname, NODE_SIDE);
-	assert_true(left.tbf);
+	assert_true(left.limits_ingress);
 	t.ifname = NULL;
 	t.netns = NULL;
 	OK(natra_remove_leftovers(n, &t));

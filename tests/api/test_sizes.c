@@ -59,7 +59,7 @@ static int check_class(const void *class)
 	CALL(configure, policy, natra_configure(n, ID, arg))                   \
 	CALL(check, policy, natra_check(n, ID, arg))                           \
 	CALL(detach, target, natra_detach(n, arg))                             \
-	CALL(find, target, natra_find(n, arg, found))                          \
+	CALL(find, target, natra_find(n, arg, found, sizeof(found)))           \
 	CALL(record_target, target, natra_record_unshaped(n, arg, &good, "x")) \
 	CALL(record_policy, policy, natra_record_unshaped(n, &own, arg, "x"))  \
 	CALL(left_target, target, natra_find_leftovers(n, arg, &left))         \
@@ -158,9 +158,44 @@ TH_TEST(longer_structs_are_read)
 	p.tail = t.tail = o.tail = 1ULL << 63;
 	assert_int_equal(open_with(&o), -EINVAL);
 	GIVES(-EINVAL, natra_policy_check(n, &p.policy));
-	says(n, "policy.sz", NULL);
+	says(n, "policy: ", "options that this version lacks");
 	GIVES(-EINVAL, natra_detach(n, &t.target));
-	says(n, "target.sz", NULL);
+	says(n, "target: ", "options that this version lacks");
+}
+
+/* What a newer program has put into the bytes behind the last member is not ignored. */
+TH_TEST(reserved_bytes_are_read)
+{
+	struct natra_open_opts opts = NATRA_INIT(opts);
+	struct natra_annotations asked = NATRA_INIT(asked);
+	struct natra_group_info group = NATRA_INIT(group);
+	struct natra_policy policy = policy_of(10, 10);
+	struct natra_class *of = NULL;
+
+	for (size_t i = 0; i < sizeof(opts.reserved); i++) {
+		opts.reserved[i] = 1;
+		assert_int_equal(open_with(&opts), -EINVAL);
+		opts.reserved[i] = 0;
+	}
+	assert_int_equal(open_with(&opts), 0);
+	for (size_t i = 0; i < sizeof(asked.reserved); i++) {
+		asked.reserved[i] = 1;
+		assert_int_equal(
+			KEPT(natra_policy_annotate(n, &policy, &asked, &of)),
+			-EINVAL);
+		says(n, "annotations: ", "options that this version lacks");
+		asked.reserved[i] = 0;
+	}
+	assert_int_equal(natra_policy_annotate(n, &policy, &asked, &of), 0);
+	group.name = "new";
+	group.ingress_rate_bits_per_sec = 1000000;
+	group.room[7] = 1;
+	assert_int_equal(KEPT(natra_group_set(n, &group)), -EINVAL);
+	says(n, "group: ", "options that this version lacks");
+	group.room[7] = 0;
+	group.members = 7;
+	assert_int_equal(natra_group_set(n, &group), 0);
+	assert_int_equal(natra_group_remove(n, "new"), 0);
 }
 
 /* The library writes no further than it knows. */

@@ -12,7 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define OTHER_BPFFS "/tmp/natra-api-bpffs-2"
+/* It is long, and so are the paths below it. */
+#define OTHER_BPFFS                                                                   \
+	"/tmp/natra-api-bpffs-2-of-which-the-name-is-as-long-as-that-of-a-directory-" \
+	"of-a-container-runtime-or-a-kubelet-may-be"
 
 static char *before;
 
@@ -52,19 +55,21 @@ TH_TEST(netns_given)
 	(void)snprintf(expected, sizeof(expected), "%lu-eth0",
 		       (unsigned long)st.st_ino);
 	OK(natra_attach(n, &target, &policy, NULL));
-	OK(natra_find(n, &target, id));
+	OK(natra_find(n, &target, id, sizeof(id)));
 	assert_string_equal(id, expected);
+	GIVES(-ERANGE, natra_find(n, &target, again, strlen(expected)));
+	says(n, expected, NULL);
 	assert_int_equal(rig_query(n, id).netns_inode, st.st_ino);
 
 	target.netns = pod.name;
 	OK(natra_attach(n, &target, &policy, NULL));
-	OK(natra_find(n, &target, again));
+	OK(natra_find(n, &target, again, sizeof(again)));
 	assert_string_equal(again, id);
 
 	target.netns = NULL;
 	target.netns_fd = pod.fd;
 	OK(natra_attach(n, &target, &policy, NULL));
-	OK(natra_find(n, &target, again));
+	OK(natra_find(n, &target, again, sizeof(again)));
 	assert_string_equal(again, id);
 	GIVES(1, natra_detach(n, &target));
 	/* The descriptor is still open, because it belongs to the caller. */
@@ -98,7 +103,7 @@ TH_TEST(query_tells_what_was_given)
 	policy.heavy_hitter_threshold_bytes = 54321;
 	policy.fast_pass = NATRA_FAST_PASS_STRICT;
 	policy.fast_pass_share_percent = 55;
-	policy.edt_pacing = NATRA_EDT_OFF;
+	policy.edt_pacing = NATRA_EDT_PACING_OFF;
 	OK(natra_attach(n, &target, &policy, NULL));
 	info = rig_query(n, "told");
 	assert_memory_equal(&info.policy, &policy, sizeof(policy));
@@ -106,7 +111,8 @@ TH_TEST(query_tells_what_was_given)
 	assert_string_equal(info.network, "net-a");
 	assert_string_equal(info.label, "namespace/pod");
 	assert_string_equal(info.ifname, "eth0");
-	assert_true(info.mode > NATRA_MODE_AUTO && info.mode < NATRA_MODE_MAX);
+	assert_true(info.mode > NATRA_ATTACH_MODE_AUTO &&
+		    info.mode < NATRA_ATTACH_MODE_MAX);
 	assert_true(info.reason[0] != '\0');
 	assert_false(info.interface_gone);
 	assert_int_equal(info.effective.horizon_ns, 2000000000);
@@ -204,7 +210,7 @@ TH_TEST(strange_ids)
 
 		attach(&pod, ids[i]);
 		assert_string_equal(rig_query(n, ids[i]).id, ids[i]);
-		assert_int_equal(natra_find(n, &target, id), 0);
+		assert_int_equal(natra_find(n, &target, id, sizeof(id)), 0);
 		assert_string_equal(id, ids[i]);
 		rig_detach(n, ids[i]);
 		assert_int_equal(natra_check(n, ids[i], NULL), -ENOENT);
@@ -228,9 +234,10 @@ TH_TEST(interface_gone)
 {
 	struct natra_target target = NATRA_INIT(target);
 	struct natra_policy policy = policy_of(10, 0);
-	const enum natra_mode modes[] = {
-		rig_has_tcx() ? NATRA_MODE_TCX_PODSIDE : NATRA_MODE_AUTO,
-		NATRA_MODE_CLSACT_PODSIDE,
+	const enum natra_attach_mode modes[] = {
+		rig_has_tcx() ? NATRA_ATTACH_MODE_TCX_PODSIDE
+			      : NATRA_ATTACH_MODE_AUTO,
+		NATRA_ATTACH_MODE_CLSACT_PODSIDE,
 	};
 	size_t removed = 0;
 	struct pod mine;
@@ -298,6 +305,7 @@ TH_TEST(bpffs_is_mounted)
 	OK(natra_check(other, "mount", &policy));
 	OK(natra_probe(other, &features));
 	assert_true(features.bpffs);
+	assert_int_equal(access(rig_query(other, "mount").pin_path, F_OK), 0);
 	/* The handle of the other bpffs does not see the attachment. */
 	assert_int_equal(natra_check(n, "mount", NULL), -ENOENT);
 	GIVES(1, natra_detach(other, &target));
@@ -314,6 +322,8 @@ TH_TEST(bpffs_path_is_wrong)
 	char longer[600];
 	struct natra *other;
 
+	opts.bpffs_path = "natra-nonexistent/bpf";
+	assert_int_equal(natra_open(&other, &opts), -EINVAL);
 	opts.bpffs_path = "/tmp/natra-nonexistent/bpf";
 	assert_int_equal(natra_open(&other, &opts), 0);
 	GIVES(-ENOENT, natra_attach(other, &target, &policy, NULL));

@@ -269,7 +269,7 @@ TH_TEST(check_misses_the_pin)
 	struct natra_policy policy = shaped(given, 3);
 	struct blocks blocks = {.len = 0};
 	struct natra_info info;
-	char path[192];
+	char path[600];
 
 	assert_int_equal(attach_pod(&policy), 0);
 	info = rig_query(n, ID);

@@ -53,7 +53,7 @@ static void assert_told(const struct natra_info *info)
 	assert_string_equal(info->reason, REASON);
 	assert_string_equal(info->network, "net-1");
 	assert_string_equal(info->label, "shop/web-0");
-	assert_int_equal(info->mode, NATRA_MODE_AUTO);
+	assert_int_equal(info->mode, NATRA_ATTACH_MODE_AUTO);
 	assert_int_equal(info->policy.ingress_rate_bits_per_sec, 10 * MBIT);
 	assert_int_equal(info->policy.egress_rate_bits_per_sec, 20 * MBIT);
 	assert_int_equal(info->ingress_prog_id, 0);
@@ -74,7 +74,7 @@ TH_TEST(record_is_told)
 	info = (struct natra_info)NATRA_INIT(info);
 	OK(natra_foreach_attachment(n, tell, &info));
 	assert_told(&info);
-	OK(natra_find(n, &target, id));
+	OK(natra_find(n, &target, id, sizeof(id)));
 	assert_string_equal(id, ID);
 	rig_detach(n, ID);
 }
@@ -159,7 +159,7 @@ TH_TEST(failed_attach_then_record)
 	char error[512];
 
 	policy.ingress_mode = NATRA_INGRESS_MODE_PACE;
-	policy.attach_mode = NATRA_MODE_TCX_PODSIDE;
+	policy.attach_mode = NATRA_ATTACH_MODE_TCX_PODSIDE;
 	rig_sh("tc qdisc add dev " NODE_SIDE " root handle 7: pfifo");
 	assert_true(KEPT(natra_attach(n, &target, &policy, NULL)) < 0);
 	(void)snprintf(error, sizeof(error), "%s", natra_error(n));
@@ -217,10 +217,10 @@ TH_TEST(limited_by_another_id)
 	/* The owner is the id that limits the interface, whichever record comes
 	 * first. */
 	target.id = NULL;
-	OK(natra_find(n, &target, id));
+	OK(natra_find(n, &target, id, sizeof(id)));
 	assert_string_equal(id, "other");
 	rig_detach(n, "other");
-	OK(natra_find(n, &target, id));
+	OK(natra_find(n, &target, id, sizeof(id)));
 	assert_string_equal(id, "a-record");
 	rig_detach(n, "a-record");
 }

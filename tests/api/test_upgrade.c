@@ -107,7 +107,7 @@ static void bank_pin(int i, const char *name, char *ret_path, size_t size)
 static uint32_t engine_program(int i)
 {
 	uint32_t id = 0;
-	char path[192];
+	char path[600];
 	int fd;
 
 	bank_pin(i, "programs", path, sizeof(path));
@@ -260,7 +260,7 @@ TH_TEST(limits_of_another_formula)
 	struct record record = read_record(fd);
 	uint32_t index = record.slot[LEG_INGRESS].index;
 	uint64_t burst_ns = record.limits[LEG_INGRESS].rate.burst_ns;
-	char path[192];
+	char path[600];
 
 	bank_pin(0, "configs", path, sizeof(path));
 	configs = bpf_obj_get(path);
@@ -362,7 +362,7 @@ TH_TEST(maps_of_another_layout)
 	struct natra_stats stats = NATRA_INIT(stats);
 	struct natra_policy policy = policy_of(30, 40);
 	struct natra_flow flows[4];
-	char path[192], kept[200];
+	char path[600], kept[640];
 	size_t len = 4;
 
 	for (size_t i = 0; i < TH_LEN(maps); i++) {

@@ -50,7 +50,7 @@ TH_TEST(an_attachment_without_its_link_goes_with_the_interface)
 
 	if (!rig_has_tcx())
 		skip();
-	policy.attach_mode = NATRA_MODE_TCX_PODSIDE;
+	policy.attach_mode = NATRA_ATTACH_MODE_TCX_PODSIDE;
 	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
 	rig_sh("rm %s/ingress_link", rig_query(n, "unlinked").pin_path);
 	assert_int_equal(natra_check(n, "unlinked", NULL), -EBADE);
@@ -92,14 +92,14 @@ static struct tally walk(void)
 /* In every mode, the interface counts as present until it is deleted. */
 TH_TEST(each_mode_is_there_until_it_goes)
 {
-	for (int mode = 1; mode < NATRA_MODE_MAX; mode++) {
+	for (int mode = 1; mode < NATRA_ATTACH_MODE_MAX; mode++) {
 		struct natra_policy policy = policy_of(10, 10);
 		struct pod pod = pod_make("mode");
 		struct natra_target target = pod_target(&pod, "mode");
 		struct tally tally;
 		int r;
 
-		policy.attach_mode = (enum natra_mode)mode;
+		policy.attach_mode = (enum natra_attach_mode)mode;
 		r = natra_attach(n, &target, &policy, NULL);
 		if (r == 0) {
 			tally = walk();

@@ -36,7 +36,7 @@ int main(int argc, char **argv)
 	target.netns = argv[1];
 	policy.ingress_rate_bits_per_sec = 10000000;
 	policy.egress_rate_bits_per_sec = 10000000;
-	policy.edt_pacing = NATRA_EDT_OFF;
+	policy.edt_pacing = NATRA_EDT_PACING_OFF;
 	for (long i = strtol(argv[2], NULL, 10); i > 0 && r >= 0; i--) {
 		const double begin = now_ns(CLOCK_MONOTONIC);
 		const double cpu = now_ns(CLOCK_PROCESS_CPUTIME_ID);

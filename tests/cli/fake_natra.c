@@ -22,7 +22,7 @@ static struct natra_policy current = {
 	.ingress_rate_bits_per_sec = 10000000,
 	.egress_rate_bits_per_sec = 1500000000,
 	.egress_burst_bits = 32000000,
-	.attach_mode = NATRA_MODE_TCX_PODSIDE,
+	.attach_mode = NATRA_ATTACH_MODE_TCX_PODSIDE,
 };
 
 /* The label and the network that this process passed to natra_attach. */
@@ -107,7 +107,7 @@ static int fill(struct natra_info *info, const char *id)
 		.sz = sizeof(*info),
 		.policy = current,
 		.effective = current,
-		.mode = NATRA_MODE_TCX_PODSIDE,
+		.mode = NATRA_ATTACH_MODE_TCX_PODSIDE,
 		.edt_active = true,
 		.interface_gone = strcmp(id, "gone") == 0,
 		.pace_active = is_evil,
@@ -123,7 +123,7 @@ static int fill(struct natra_info *info, const char *id)
 	if (strcmp(id, "bare") == 0) {
 		info->policy.classes_len = 1;
 		info->unshaped = true;
-		info->mode = NATRA_MODE_AUTO;
+		info->mode = NATRA_ATTACH_MODE_AUTO;
 		snprintf(info->reason, sizeof(info->reason), "no\x1b fq");
 	}
 	if (is_evil) {
@@ -225,9 +225,9 @@ int natra_find_leftovers(struct natra *n, const struct natra_target *target,
 	*ret_leftovers = (struct natra_leftovers){.sz = sizeof(*ret_leftovers)};
 	if (!has_leftovers(target))
 		return 0;
-	ret_leftovers->tbf = true;
-	ret_leftovers->waiting_ms = 250;
-	ret_leftovers->ingress_redirect = true;
+	ret_leftovers->limits_ingress = true;
+	ret_leftovers->waiting_ns = 250000000;
+	ret_leftovers->limits_egress = true;
 	snprintf(ret_leftovers->host_ifname, sizeof(ret_leftovers->host_ifname),
 		 "veth\x1b");
 	snprintf(ret_leftovers->ifb_ifname, sizeof(ret_leftovers->ifb_ifname),
@@ -302,12 +302,13 @@ int natra_query(struct natra *n, const char *id, struct natra_info *ret_info)
 	return fill(ret_info, id);
 }
 
-int natra_find(struct natra *n, const struct natra_target *target, char *ret_id)
+int natra_find(struct natra *n, const struct natra_target *target, char *ret_id,
+	       size_t size)
 {
 	if (strcmp(target->ifname, "eth0") != 0 &&
 	    strcmp(target->ifname, "old") != 0)
 		return -ENOENT;
-	snprintf(ret_id, NATRA_ID_MAX + 1, "web");
+	snprintf(ret_id, size, "web");
 	return 0;
 }
 
@@ -323,7 +324,7 @@ static struct natra_direction_stats each_different(uint64_t calls)
 		.dropped_horizon = {6 * calls, 600 * calls},
 		.unlimited = {7 * calls, 700 * calls},
 		.other = {8 * calls, 800 * calls},
-		.delay_ns_sum = 21000000 * calls,
+		.delay_sum_ns = 21000000 * calls,
 	};
 }
 
@@ -348,7 +349,7 @@ int natra_stats(struct natra *n, const char *id, struct natra_stats *ret_stats)
 	ret_stats->ingress.mice.packets = (UINT64_C(1) << 60) + calls;
 	ret_stats->ingress.mice.bytes = calls * 1500;
 	ret_stats->egress.paced = (struct natra_count){calls * 10, calls * 100};
-	ret_stats->egress.delay_ns_sum = calls * 10 * 2000000;
+	ret_stats->egress.delay_sum_ns = calls * 10 * 2000000;
 	ret_stats->egress_delays.sum_ns = calls * 10 * 2000000;
 	ret_stats->egress_delays.count[10] = calls * 6;
 	ret_stats->egress_delays.count[11] = calls * 3;
@@ -449,7 +450,7 @@ int natra_events_read(struct natra_events *events,
 			 .protocol = 6},
 	};
 	if (number == 2) {
-		ret_event->direction = NATRA_DIRECTION_MAX;
+		ret_event->direction = NATRA_DIRECTION_NONE;
 		return 1;
 	}
 	fill(&info, number == 1 ? "evil" : "web");

@@ -329,10 +329,10 @@ class Json(unittest.TestCase):
 
     def test_leftovers(self):
         self.assertEqual(read("show", "evil")["leftovers"],
-                         {"host_ifname": "veth\x1b", "tbf": True, "htb": False,
-                          "ingress_redirect": True, "ifb_ifname": "bwp0",
-                          "waiting_ms": 250})
-        self.assertFalse(read("show", "web")["leftovers"]["tbf"])
+                         {"host_ifname": "veth\x1b", "limits_ingress": True, "is_htb": False,
+                          "limits_egress": True, "ifb_ifname": "bwp0",
+                          "waiting_ns": 250000000})
+        self.assertFalse(read("show", "web")["leftovers"]["limits_ingress"])
 
     def test_unshaped(self):
         bare = next(i for i in read("list") if i.get("id") == "bare")
@@ -485,7 +485,7 @@ class Events(unittest.TestCase):
         self.assertEqual((stats["events_reported"], stats["events_suppressed"]), (5, 7))
         self.assertEqual(stats["connections"], {
             "begun": 20, "repeated": 4, "refused": 2, "forgotten": 1,
-            "accepted": {"count": 10, "ns_sum": 1500000000,
+            "accepted": {"count": 10, "sum_ns": 1500000000,
                          "buckets": [{"up_to_ns": 1 << 25, "count": 9},
                                      {"up_to_ns": 1 << 30, "count": 1}]}})
         self.assertNotIn("connections", read("stats", "bare")["egress"])
@@ -542,7 +542,7 @@ class Watch(unittest.TestCase):
         self.assertEqual(line["egress"]["mean_delay_ns"], 2000000)
         self.assertEqual(line["egress"]["marked"]["packets"], 0)
         self.assertEqual(line["egress"]["delays"], {
-            "count": 10, "ns_sum": 20000000,
+            "count": 10, "sum_ns": 20000000,
             "buckets": [{"up_to_ns": 1 << 20, "count": 6},
                         {"up_to_ns": 1 << 21, "count": 3}, {"count": 1}]})
         self.assertGreater(line["interval_ns"], 900000000)

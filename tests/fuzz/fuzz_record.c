@@ -17,13 +17,13 @@ static void use(const struct pin_gen *gen)
 	info_of(gen, &info);
 	require(strnlen(info.id, sizeof(info.id)) < sizeof(info.id));
 	require(strnlen(info.label, sizeof(info.label)) < sizeof(info.label));
-	require(natra_mode_name(info.mode) != NULL);
+	require(natra_attach_mode_name(info.mode) != NULL);
 	require(strnlen(info.ifname, sizeof(info.ifname)) <
 		sizeof(info.ifname));
 	require(strnlen(info.host_ifname, sizeof(info.host_ifname)) <
 		sizeof(info.host_ifname));
-	require(natra_mode_name(info.policy.attach_mode) != NULL);
-	require(natra_edt_name(info.policy.edt_pacing) != NULL);
+	require(natra_attach_mode_name(info.policy.attach_mode) != NULL);
+	require(natra_edt_pacing_name(info.policy.edt_pacing) != NULL);
 	require(info.other_abi || info.effective.pace_limit_ns != 0);
 	for (int i = 0; i < LEG_MAX; i++)
 		(void)policy_limits(&info.policy, (enum leg)i,

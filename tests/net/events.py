@@ -115,7 +115,7 @@ def over(r, rep, mode, seconds):
                  event["over_percent"] / 100, factor, 0.1 if event["group"] else 0.05)
         rep.equal("  of a flow", (event["daddr"], event["direction"]),
                   ("-", "egress"))
-    rep.equal("  in the counters", bool(stats["over_limit_ns"]), mode == "free")
+    rep.equal("  in the counters", bool(stats["over_limit_time_ns"]), mode == "free")
     lim.detach()
     Natra().ok("group", "remove", "team")
 

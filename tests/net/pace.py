@@ -163,7 +163,7 @@ class Account:
         """Check the pacer's counters, and those of the backstop behind it."""
         s = self.stats["ingress"]
         held = s["paced"]["packets"] + s["marked"]["packets"]
-        mean_ms = s["delay_ns_sum"] / 1e6 / max(held, 1)
+        mean_ms = s["delay_sum_ns"] / 1e6 / max(held, 1)
         rep.check(f"{what}: mean delay by natra's count", f"{mean_ms:.1f}",
                   f"> 0, <= {limit_ms}", 0 < mean_ms <= limit_ms, " ms",
                   exact=False)

@@ -129,7 +129,7 @@ def check_delay(rep, what, c, times, delay):
     rep.equal(f"{what}: begun, accepted, refused, SYNs again, forgotten",
               (c["begun"], accepted["count"], c["refused"], c["repeated"],
                c["forgotten"]), (len(times), len(times), 0, 0, 0))
-    mean = accepted["ns_sum"] / 1e9 / len(times)
+    mean = accepted["sum_ns"] / 1e9 / len(times)
     seen = sum(times) / len(times)
     rep.check(f"{what}: mean, beside that of the clients", f"{mean * 1e3:.2f}",
               f"{delay * 1e3:.0f} to {seen * 1e3:.2f}", delay <= mean <= seen, " ms")
@@ -219,7 +219,7 @@ def full_queue(r, rep):
     c = connections(lim, "ingress")
     rep.equal("full queue: begun, accepted", (c["begun"], c["accepted"]["count"]), (2, 2))
     rep.least("full queue: SYNs again", c["repeated"], 1)
-    longest = c["accepted"]["ns_sum"] / 1e9
+    longest = c["accepted"]["sum_ns"] / 1e9
     rep.check("full queue: time of both", f"{longest:.3f}", f"1 to {sum(times) + 1:.3f}",
               1 <= longest <= sum(times) + sum(connect_one), " s", exact=False)
     rep.equal("full queue: dropped by natra", dropped(lim.stats()["ingress"]), 0)

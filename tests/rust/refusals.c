@@ -64,8 +64,8 @@ static void policies(void)
 	CHECK("horizon", horizon_ns, 9000000001);
 	memset(long_group.group, 'g', sizeof(long_group.group));
 	say("group", natra_policy_check(n, &long_group));
-	CHECK("mode", attach_mode, (enum natra_mode)99);
-	CHECK("edt", edt_pacing, (enum natra_edt)99);
+	CHECK("mode", attach_mode, (enum natra_attach_mode)99);
+	CHECK("edt", edt_pacing, (enum natra_edt_pacing)99);
 	lists("subnet", wrong, 2, NULL, 0);
 	lists("two lists", wrong, 1, all, 1);
 	say("good", natra_policy_check(n, &good));
@@ -94,7 +94,7 @@ static void targets(void)
 	ATTACH("long label", .ifname = "no-such-if",
 	       .label = text_of(256, 'l'));
 	say("nothing to detach by", natra_detach(n, &none));
-	say("nothing to find by", natra_find(n, &none, id));
+	say("nothing to find by", natra_find(n, &none, id, sizeof(id)));
 }
 
 static void ids(void)

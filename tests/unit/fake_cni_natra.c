@@ -98,7 +98,7 @@ static void fill(struct natra_info *info)
 {
 	*info = (struct natra_info){
 		.sz = sizeof(*info),
-		.mode = NATRA_MODE_TCX_PODSIDE,
+		.mode = NATRA_ATTACH_MODE_TCX_PODSIDE,
 		.unshaped = asked("unshaped") != NULL,
 		.reason = "made up",
 	};
@@ -184,8 +184,8 @@ int __wrap_natra_find_leftovers(struct natra *n, const struct natra_target *t,
 {
 	(void)n;
 	*ret_leftovers = (struct natra_leftovers){.sz = sizeof(*ret_leftovers)};
-	ret_leftovers->ingress_redirect = asked("redirect") != NULL;
-	ret_leftovers->tbf = asked("tbf") != NULL;
+	ret_leftovers->limits_egress = asked("redirect") != NULL;
+	ret_leftovers->limits_ingress = asked("tbf") != NULL;
 	if (asked("tbf") || asked("redirect")) {
 		(void)snprintf(ret_leftovers->host_ifname,
 			       sizeof(ret_leftovers->host_ifname), "veth7");

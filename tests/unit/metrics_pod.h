@@ -33,7 +33,7 @@ static inline struct pod_metrics a_pod(const char *label, const char *id,
 	(void)split_label(label, pod.namespace, pod.pod);
 	pod.info.egress_prog_id = 1;
 	pod.info.edt_active = true;
-	pod.info.mode = NATRA_MODE_TCX_PODSIDE;
+	pod.info.mode = NATRA_ATTACH_MODE_TCX_PODSIDE;
 	pod.info.effective.egress_rate_bits_per_sec = 8000;
 	pod.stats.egress.mice.bytes = bytes;
 	pod.stats.egress.paced.bytes = 10 * bytes;

@@ -125,7 +125,9 @@ static const struct {
 	{{{"natra.io/horizon", "50ms"}}, FIELD(horizon_ns), 50000000},
 	{{{"natra.io/horizon", "9s"}}, FIELD(horizon_ns), 9000000000},
 	{{{"natra.io/pace-limit", "5ms"}}, FIELD(pace_limit_ns), 5000000},
-	{{{"natra.io/edt-pacing", "off"}}, FIELD(edt_pacing), NATRA_EDT_OFF},
+	{{{"natra.io/edt-pacing", "off"}},
+	 FIELD(edt_pacing),
+	 NATRA_EDT_PACING_OFF},
 	{{{"natra.io/sli", "on"}}, FIELD(sli), NATRA_SLI_ON},
 	{{{"kubernetes.io/ingress-bandwidth", "1M"}},
 	 FIELD(ingress_rate_bits_per_sec),
@@ -136,13 +138,15 @@ static const struct {
 	/* If a name comes twice, the last counts, and NULL counts as absent. */
 	{{{"natra.io/edt-pacing", "on"}, {"natra.io/edt-pacing", "off"}},
 	 FIELD(edt_pacing),
-	 NATRA_EDT_OFF},
+	 NATRA_EDT_PACING_OFF},
 	{{{"natra.io/edt-pacing", "on"}, {"natra.io/edt-pacing", NULL}},
 	 FIELD(edt_pacing),
-	 NATRA_EDT_AUTO},
+	 NATRA_EDT_PACING_AUTO},
 	/* The letter case of names matters, and pods write them in full. */
-	{{{"Natra.io/edt-pacing", "off"}}, FIELD(edt_pacing), NATRA_EDT_AUTO},
-	{{{"edt-pacing", "off"}}, FIELD(edt_pacing), NATRA_EDT_AUTO},
+	{{{"Natra.io/edt-pacing", "off"}},
+	 FIELD(edt_pacing),
+	 NATRA_EDT_PACING_AUTO},
+	{{{"edt-pacing", "off"}}, FIELD(edt_pacing), NATRA_EDT_PACING_AUTO},
 	{{{"natra.io/no-such", "off"}}, FIELD(ingress_burst_bits), 1},
 };
 
@@ -187,7 +191,7 @@ TH_TEST(what_is_not_allowed_is_ignored_and_logged)
 	asked.allowed_len = TH_LEN(allowed);
 	assert_int_equal(annotate(&policy, &asked), 0);
 	assert_int_equal(policy.fast_pass, NATRA_FAST_PASS_FREE);
-	assert_int_equal(policy.edt_pacing, NATRA_EDT_OFF);
+	assert_int_equal(policy.edt_pacing, NATRA_EDT_PACING_OFF);
 	assert_int_equal(policy.egress_packet_rate_per_sec, 5);
 	assert_int_equal(policy.ingress_packet_rate_per_sec, 6);
 	assert_int_equal(policy.classes_len, 0);

@@ -41,8 +41,9 @@ static const struct {
 	uint64_t value;
 } good[] = {
 	{"\"attachMode\":\"tcx-podside\"", FIELD(policy.attach_mode),
-	 NATRA_MODE_TCX_PODSIDE},
-	{"\"edtPacing\":\"off\"", FIELD(policy.edt_pacing), NATRA_EDT_OFF},
+	 NATRA_ATTACH_MODE_TCX_PODSIDE},
+	{"\"edtPacing\":\"off\"", FIELD(policy.edt_pacing),
+	 NATRA_EDT_PACING_OFF},
 	{"\"fastPass\":\"strict\"", FIELD(policy.fast_pass),
 	 NATRA_FAST_PASS_STRICT},
 	{"\"ingressPacketRate\":\"10k\"",
@@ -73,12 +74,12 @@ static const struct {
 	{"\"logLevel\":\"debug\"", FIELD(precedence), 0},
 	/* Keys match in any letter case, the last of several counts, null is
 	 * absent. */
-	{"\"EDTPACING\":\"on\"", FIELD(policy.edt_pacing), NATRA_EDT_ON},
+	{"\"EDTPACING\":\"on\"", FIELD(policy.edt_pacing), NATRA_EDT_PACING_ON},
 	{"\"edtPacing\":\"on\",\"EdtPacing\":\"off\"", FIELD(policy.edt_pacing),
-	 NATRA_EDT_OFF},
+	 NATRA_EDT_PACING_OFF},
 	{"\"edtPacing\":5,\"EdtPacing\":\"off\"", FIELD(policy.edt_pacing),
-	 NATRA_EDT_OFF},
-	{"\"edtPacing\":null", FIELD(policy.edt_pacing), NATRA_EDT_AUTO},
+	 NATRA_EDT_PACING_OFF},
+	{"\"edtPacing\":null", FIELD(policy.edt_pacing), NATRA_EDT_PACING_AUTO},
 	{"\"onError\":null,\"horizon\":null,\"allowAnnotations\":null",
 	 FIELD(policy.horizon_ns), 0},
 };

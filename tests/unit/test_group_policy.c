@@ -80,9 +80,7 @@ TH_TEST(bad_members_are_refused)
 	p.group[3] = '\n';
 	assert_policy_refused(&p, "group: has a control character");
 	p.group[3] = 'g';
-	p.group_is_automatic = 2;
-	assert_policy_refused(&p, "group_is_automatic: 2");
-	p.group_is_automatic = 1;
+	p.group_is_automatic = true;
 	p.automatic_group = &limits;
 	assert_policy_refused(&p, "ingress_rate_bits_per_sec");
 	limits.egress_rate_bits_per_sec = 5;

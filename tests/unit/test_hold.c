@@ -36,7 +36,7 @@ static const char *lost(const struct natra_info *info, const char *program,
 TH_TEST(test_sides_of_one_name)
 {
 	const struct natra_info info = {
-		.mode = NATRA_MODE_CLSACT_HOSTSIDE,
+		.mode = NATRA_ATTACH_MODE_CLSACT_HOSTSIDE,
 		.host_ifname = "eth0",
 		.ingress_prog_id = 2,
 		.egress_prog_id = 3,
@@ -52,7 +52,7 @@ TH_TEST(test_sides_of_one_name)
 TH_TEST(test_redirects_by_any_hook)
 {
 	struct natra_info info = {
-		.mode = NATRA_MODE_TCX_HOSTSIDE,
+		.mode = NATRA_ATTACH_MODE_TCX_HOSTSIDE,
 		.ingress_prog_id = 2,
 		.egress_prog_id = 3,
 	};
@@ -61,7 +61,7 @@ TH_TEST(test_redirects_by_any_hook)
 			    "ingress");
 	assert_string_equal(lost(&info, "cil_from_contai", "clsact", true),
 			    "ingress");
-	info.mode = NATRA_MODE_CLSACT_HOSTSIDE;
+	info.mode = NATRA_ATTACH_MODE_CLSACT_HOSTSIDE;
 	assert_string_equal(lost(&info, "cil_from_contai", "tcx", true),
 			    "ingress and egress");
 	assert_string_equal(lost(&info, "cil_from_contai", "clsact", true),
@@ -79,7 +79,7 @@ TH_TEST(test_redirects_by_any_hook)
 TH_TEST(test_pacer_of_a_group)
 {
 	struct natra_info info = {
-		.mode = NATRA_MODE_TCX_PODSIDE,
+		.mode = NATRA_ATTACH_MODE_TCX_PODSIDE,
 		.ingress_prog_id = 2,
 		.host_prog_id = 4,
 		.pace_active = true,

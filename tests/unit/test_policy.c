@@ -51,8 +51,8 @@ TH_TEST(limits_of_each_field_are_good)
 	p.fast_pass_share_percent = 1000;
 	p.fast_pass = NATRA_FAST_PASS_OFF;
 	p.ingress_mode = NATRA_INGRESS_MODE_PACE;
-	p.attach_mode = NATRA_MODE_CLSACT_HOSTSIDE;
-	p.edt_pacing = NATRA_EDT_OFF;
+	p.attach_mode = NATRA_ATTACH_MODE_CLSACT_HOSTSIDE;
+	p.edt_pacing = NATRA_EDT_PACING_OFF;
 	assert_accepted(&p);
 }
 
@@ -100,12 +100,12 @@ TH_TEST(bad_enums_are_named)
 	p.ingress_mode = NATRA_INGRESS_MODE_MAX;
 	assert_refused(&p, "ingress_mode", "2");
 	p.ingress_mode = NATRA_INGRESS_MODE_POLICE;
-	p.attach_mode = NATRA_MODE_MAX;
+	p.attach_mode = NATRA_ATTACH_MODE_MAX;
 	assert_refused(&p, "attach_mode", "5");
-	p.attach_mode = (enum natra_mode) - 1;
+	p.attach_mode = (enum natra_attach_mode) - 1;
 	assert_refused(&p, "attach_mode", "4294967295");
-	p.attach_mode = NATRA_MODE_AUTO;
-	p.edt_pacing = NATRA_EDT_MAX;
+	p.attach_mode = NATRA_ATTACH_MODE_AUTO;
+	p.edt_pacing = NATRA_EDT_PACING_MAX;
 	assert_refused(&p, "edt_pacing", "3");
 }
 
@@ -155,8 +155,8 @@ TH_TEST(defaults_are_as_documented)
 {
 	struct natra_policy p = policy_of(10000000, 100000000), e;
 
-	p.attach_mode = NATRA_MODE_TCX_PODSIDE;
-	p.edt_pacing = NATRA_EDT_ON;
+	p.attach_mode = NATRA_ATTACH_MODE_TCX_PODSIDE;
+	p.edt_pacing = NATRA_EDT_PACING_ON;
 	e = policy_effective(&p);
 	assert_int_equal(e.sz, sizeof(e));
 	assert_int_equal(e.ingress_burst_bits, 5000000); /* 0.5 s */
@@ -170,8 +170,8 @@ TH_TEST(defaults_are_as_documented)
 	assert_int_equal(e.fast_pass_share_percent, 80);
 	assert_int_equal(e.fast_pass, NATRA_FAST_PASS_FREE);
 	assert_int_equal(e.ingress_mode, NATRA_INGRESS_MODE_POLICE);
-	assert_int_equal(e.attach_mode, NATRA_MODE_TCX_PODSIDE);
-	assert_int_equal(e.edt_pacing, NATRA_EDT_ON);
+	assert_int_equal(e.attach_mode, NATRA_ATTACH_MODE_TCX_PODSIDE);
+	assert_int_equal(e.edt_pacing, NATRA_EDT_PACING_ON);
 }
 
 TH_TEST(burst_of_a_pacer_is_what_it_can_hold)
@@ -234,10 +234,10 @@ TH_TEST(only_what_is_fixed_at_attach_is_shape)
 	b.fast_pass = NATRA_FAST_PASS_OFF;
 	b.horizon_ns = 5;
 	assert_true(policy_same_shape(&a, &b));
-	b.attach_mode = NATRA_MODE_TCX_PODSIDE;
+	b.attach_mode = NATRA_ATTACH_MODE_TCX_PODSIDE;
 	assert_false(policy_same_shape(&a, &b));
 	b = a;
-	b.edt_pacing = NATRA_EDT_OFF;
+	b.edt_pacing = NATRA_EDT_PACING_OFF;
 	assert_false(policy_same_shape(&a, &b));
 	b = a;
 	b.ingress_mode = NATRA_INGRESS_MODE_PACE;

@@ -19,8 +19,8 @@ static struct natra_policy full_policy(void)
 	p.fast_pass_share_percent = 8;
 	p.fast_pass = NATRA_FAST_PASS_OFF;
 	p.ingress_mode = NATRA_INGRESS_MODE_PACE;
-	p.attach_mode = NATRA_MODE_CLSACT_HOSTSIDE;
-	p.edt_pacing = NATRA_EDT_ON;
+	p.attach_mode = NATRA_ATTACH_MODE_CLSACT_HOSTSIDE;
+	p.edt_pacing = NATRA_EDT_PACING_ON;
 	p.sli = NATRA_SLI_ON;
 	p.unshaped_subnets_len = 9;
 	memcpy(p.group, "team", 5);
@@ -35,7 +35,7 @@ static struct record good_record(void)
 		.magic = NATRA_PIN_MAGIC,
 		.abi = NATRA_PIN_ABI,
 		.size = sizeof(m),
-		.mode = NATRA_MODE_TCX_PODSIDE,
+		.mode = NATRA_ATTACH_MODE_TCX_PODSIDE,
 		.id = "pod",
 	};
 
@@ -156,10 +156,10 @@ TH_TEST(values_of_another_abi_may_be_new)
 	struct record m = good_record(), back;
 
 	m.abi++;
-	m.mode = NATRA_MODE_MAX;
+	m.mode = NATRA_ATTACH_MODE_MAX;
 	m.leg[LEG_EGRESS].hook = RECORD_HOOK_CLSACT + 1;
 	assert_int_equal(record_read(&m, sizeof(m), &back), RECORD_FOREIGN);
-	assert_int_equal(back.mode, NATRA_MODE_AUTO);
+	assert_int_equal(back.mode, NATRA_ATTACH_MODE_AUTO);
 	assert_int_equal(back.leg[LEG_EGRESS].hook, RECORD_HOOK_CLSACT + 1);
 }
 
@@ -194,7 +194,7 @@ TH_TEST(numbers_out_of_range_are_refused)
 {
 	struct record m = good_record();
 
-	m.mode = NATRA_MODE_MAX;
+	m.mode = NATRA_ATTACH_MODE_MAX;
 	assert_false(record_valid(&m));
 	for (int i = 0; i < LEG_MAX; i++) {
 		m = good_record();

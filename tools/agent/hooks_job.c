@@ -45,8 +45,8 @@ static int add(void *arg, const struct natra_info *info,
 		found->programs[0] = info->ingress_prog_id;
 		found->programs[1] = info->egress_prog_id;
 	}
-	found->by_links = info->mode == NATRA_MODE_TCX_PODSIDE ||
-			  info->mode == NATRA_MODE_TCX_HOSTSIDE;
+	found->by_links = info->mode == NATRA_ATTACH_MODE_TCX_PODSIDE ||
+			  info->mode == NATRA_ATTACH_MODE_TCX_HOSTSIDE;
 	found->programs[2] = info->host_prog_id;
 	return 0;
 }

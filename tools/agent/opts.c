@@ -51,13 +51,7 @@ static const char *read_aggregate(struct options *o, const char *value)
 
 static const char *read_log_level(struct options *o, const char *value)
 {
-	for (int i = 0; i < NATRA_LOG_MAX; i++) {
-		if (strcmp(log_level_names[i], value) == 0) {
-			o->log_level = (enum natra_log_level)i;
-			return NULL;
-		}
-	}
-	return "is not error, warn, info or debug";
+	return log_read_level(value, &o->log_level);
 }
 
 static const char *check_path(const char *value)

@@ -72,10 +72,10 @@ static void add_directions(cJSON *json, const struct natra_info *info,
 		traffic_of(&stats->ingress, info->pace_active);
 	const struct traffic out = traffic_of(&stats->egress, info->edt_active);
 
-	add_direction(json, direction_names[NATRA_DIRECTION_INGRESS], ingress,
-		      &in);
-	add_direction(json, direction_names[NATRA_DIRECTION_EGRESS], egress,
-		      &out);
+	add_direction(json, natra_direction_name(NATRA_DIRECTION_INGRESS),
+		      ingress, &in);
+	add_direction(json, natra_direction_name(NATRA_DIRECTION_EGRESS),
+		      egress, &out);
 }
 
 /* Says why the limits are not there, or "". */
@@ -138,8 +138,9 @@ static int write_pod(void *arg, const struct natra_info *info,
 	json_add_text(json, "key", key_text(info->id).text);
 	json_add_text(json, "interface", info->ifname);
 	json_add_text(json, "mode",
-		      natra_mode_name(info->mode) ? natra_mode_name(info->mode)
-						  : "");
+		      natra_attach_mode_name(info->mode)
+			      ? natra_attach_mode_name(info->mode)
+			      : "");
 	json_add_text(json, "group", info->effective.group);
 	cJSON_AddBoolToObject(json, "unshaped", info->unshaped);
 	add_why(json, info);
@@ -187,9 +188,9 @@ static int write_group(void *arg, const struct natra_group_info *group)
 			     group->name);
 
 	json_add_u64(json, "members", group->members);
-	add_direction(json, direction_names[NATRA_DIRECTION_INGRESS],
+	add_direction(json, natra_direction_name(NATRA_DIRECTION_INGRESS),
 		      group->ingress_rate_bits_per_sec, &in);
-	add_direction(json, direction_names[NATRA_DIRECTION_EGRESS],
+	add_direction(json, natra_direction_name(NATRA_DIRECTION_EGRESS),
 		      group->egress_rate_bits_per_sec, &out);
 	write_row(arg, json);
 	return 0;
@@ -218,14 +219,14 @@ static void write_flows(const struct writer *w, struct natra *n)
 		cJSON *json = cJSON_CreateObject();
 
 		for (int d = 0; d < NATRA_DIRECTION_MAX; d++) {
-			struct natra_flow flows[FLOWS_MAX];
-			size_t len = FLOWS_MAX;
+			struct natra_flow flows[NATRA_FLOWS_MAX];
+			size_t len = NATRA_FLOWS_MAX;
 
 			/* It may have gone meanwhile. */
 			if (natra_top(n, w->ids[i], (enum natra_direction)d,
 				      flows, &len) < 0)
 				len = 0;
-			cJSON_AddItemToObject(json, direction_names[d],
+			cJSON_AddItemToObject(json, natra_direction_name(d),
 					      flows_json(flows, len));
 		}
 		fprintf(w->out, "%s\"%s\":", i ? ",\n" : "",

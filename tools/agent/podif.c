@@ -56,7 +56,7 @@ bool podif_has_ended(const struct podif *podif, int r)
 
 static bool any(const struct natra_leftovers *left)
 {
-	return left->tbf || left->ingress_redirect;
+	return left->limits_ingress || left->limits_egress;
 }
 
 /* Returns whether natra limits each direction that upstream's plugin limits. A
@@ -64,8 +64,8 @@ static bool any(const struct natra_leftovers *left)
 static bool covers(const struct natra_policy *policy,
 		   const struct natra_leftovers *left)
 {
-	return (policy->ingress_rate_bits_per_sec || !left->tbf) &&
-	       (policy->egress_rate_bits_per_sec || !left->ingress_redirect ||
+	return (policy->ingress_rate_bits_per_sec || !left->limits_ingress) &&
+	       (policy->egress_rate_bits_per_sec || !left->limits_egress ||
 		!left->ifb_ifname[0]);
 }
 
@@ -74,7 +74,7 @@ static bool is_for_later(const struct podif *podif,
 			 const struct natra_policy *policy,
 			 const struct natra_leftovers *left)
 {
-	return left->waiting_ms && !podif->may_drain && covers(policy, left);
+	return left->waiting_ns && !podif->may_drain && covers(policy, left);
 }
 
 /* If it was ended half-way, the pod would be without limits until the next look. */
@@ -101,7 +101,7 @@ static int take_away(const struct podif *podif,
 		return 0;
 	}
 	*ret = PODIF_REPLACED;
-	if (left->waiting_ms)
+	if (left->waiting_ns)
 		r = drain(podif, target);
 	if (r < 0 && !podif_has_ended(podif, r))
 		podif_log(podif, NATRA_LOG_WARN,

@@ -61,7 +61,7 @@ static int read_settings(const cJSON *keys, struct natra *n,
 /* The values that pods may ask for in place of the configuration's. */
 struct choice {
 	enum natra_ingress_mode ingress_mode;
-	enum natra_edt edt;
+	enum natra_edt_pacing edt;
 	enum natra_sli sli;
 };
 
@@ -138,8 +138,8 @@ static int load_for(const struct preload *p, const struct choice *choice)
 		/* The loopback interface has no host side, on which ingress is
 		 * paced and where some modes are. */
 		policy.ingress_mode = NATRA_INGRESS_MODE_POLICE;
-		policy.attach_mode = NATRA_MODE_AUTO;
-		policy.edt_pacing = NATRA_EDT_AUTO;
+		policy.attach_mode = NATRA_ATTACH_MODE_AUTO;
+		policy.edt_pacing = NATRA_EDT_PACING_AUTO;
 	}
 	r = attach_once(p, &policy, &info);
 	if (r < 0 || !any_rates || p->beside & BESIDE_GROUP ||
@@ -164,7 +164,7 @@ static void load_choice(const struct preload *p, const struct choice *choice)
 		log_write(p->log, NATRA_LOG_DEBUG,
 			  "ingress-mode %s, edt-pacing %s, sli %s: %s",
 			  natra_ingress_mode_name(choice->ingress_mode),
-			  natra_edt_name(choice->edt),
+			  natra_edt_pacing_name(choice->edt),
 			  natra_sli_name(choice->sli), natra_error(p->n));
 }
 
@@ -176,12 +176,13 @@ static void load_choices(const struct preload *p, const struct choice *standard)
 	bool any_sli = settings_allow(p->settings, "sli");
 
 	for (int i = 0;
-	     i < NATRA_INGRESS_MODE_MAX * NATRA_EDT_MAX * NATRA_SLI_MAX; i++) {
+	     i < NATRA_INGRESS_MODE_MAX * NATRA_EDT_PACING_MAX * NATRA_SLI_MAX;
+	     i++) {
 		const int rest = i / NATRA_INGRESS_MODE_MAX;
 		const struct choice choice = {
 			(enum natra_ingress_mode)(i % NATRA_INGRESS_MODE_MAX),
-			(enum natra_edt)(rest % NATRA_EDT_MAX),
-			(enum natra_sli)(rest / NATRA_EDT_MAX),
+			(enum natra_edt_pacing)(rest % NATRA_EDT_PACING_MAX),
+			(enum natra_sli)(rest / NATRA_EDT_PACING_MAX),
 		};
 
 		if ((any_ingress ||

@@ -6,11 +6,6 @@
 
 #include "json_write.h"
 
-const char *const direction_names[NATRA_DIRECTION_MAX] = {
-	[NATRA_DIRECTION_INGRESS] = "ingress",
-	[NATRA_DIRECTION_EGRESS] = "egress",
-};
-
 struct endpoint_text address_text(const struct natra_flow *flow,
 				  const uint8_t *address)
 {

@@ -6,11 +6,6 @@
 #include <cjson/cJSON.h>
 #include <natra/natra.h>
 
-/* The library keeps fewer of one direction. */
-#define FLOWS_MAX 256
-
-extern const char *const direction_names[NATRA_DIRECTION_MAX];
-
 /* A text is returned by value so that a call fits into a printf: the array lives
  * until the end of the full expression. */
 struct endpoint_text {

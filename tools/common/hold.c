@@ -60,7 +60,8 @@ int hold_note(void *arg, const struct natra_neighbour *e)
 {
 	struct hold *hold = arg;
 	const bool is_tcx = strcmp(e->hook, "tcx") == 0;
-	const bool by_filters = hold->info->mode == NATRA_MODE_CLSACT_HOSTSIDE;
+	const bool by_filters =
+		hold->info->mode == NATRA_ATTACH_MODE_CLSACT_HOSTSIDE;
 	const enum owner owner = owner_of(e);
 	bool in = false, out = false, shaky = false;
 
@@ -86,12 +87,12 @@ bool hold_lost(const struct hold *hold, struct hold_loss *ret_loss)
 		hold->is_lost[NATRA_DIRECTION_EGRESS] && info->egress_prog_id;
 
 	if (mode_is_hostside(info->mode))
-		*ret_loss = (struct hold_loss){"attachMode",
-					       natra_mode_name(info->mode),
-					       in && out ? "ingress and egress"
-					       : in      ? "ingress"
-							 : "egress",
-					       "the podside modes do"};
+		*ret_loss = (struct hold_loss){
+			"attachMode", natra_attach_mode_name(info->mode),
+			in && out ? "ingress and egress"
+			: in      ? "ingress"
+				  : "egress",
+			"the podside modes do"};
 	else
 		*ret_loss = (struct hold_loss){"ingressMode", "pace",
 					       "ingress of the pod's group",

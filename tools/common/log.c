@@ -19,12 +19,16 @@
 
 #define LOG_FILE_MAX (8 << 20)
 
-const char *const log_level_names[NATRA_LOG_MAX] = {
-	[NATRA_LOG_ERROR] = "error",
-	[NATRA_LOG_WARN] = "warn",
-	[NATRA_LOG_INFO] = "info",
-	[NATRA_LOG_DEBUG] = "debug",
-};
+const char *log_read_level(const char *name, enum natra_log_level *ret_level)
+{
+	for (int i = 0; i < NATRA_LOG_MAX; i++) {
+		if (name && strcmp(natra_log_level_name(i), name) == 0) {
+			*ret_level = (enum natra_log_level)i;
+			return NULL;
+		}
+	}
+	return "is not error, warn, info or debug";
+}
 
 static void add_bytes(struct log_words *words, const char *bytes, size_t len)
 {
@@ -157,7 +161,7 @@ void log_never_wait(struct log *log)
 static void begin_line(struct log_words *line, enum natra_log_level level)
 {
 	add_time(line);
-	log_add(line, "level", log_level_names[level]);
+	log_add(line, "level", natra_log_level_name(level));
 }
 
 /* Writes a line that may be lost, as a whole or not at all as far as readers see it: a stream

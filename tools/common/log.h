@@ -35,7 +35,8 @@ struct log {
 		.path = "", .fd = -1                                           \
 	}
 
-extern const char *const log_level_names[NATRA_LOG_MAX];
+/* Reads the name of a level. Returns NULL, or what is wrong with it. */
+const char *log_read_level(const char *name, enum natra_log_level *ret_level);
 
 /* Adds a word. A value that is not one plain word is quoted, and its control
  * characters, quotes and bytes beyond ASCII are escaped, so that it cannot

@@ -97,8 +97,8 @@ static char *attach_where_it_holds(const struct finder *f)
 
 	if (mode_is_hostside(info->mode))
 		policy.attach_mode = f->node->features.tcx
-					     ? NATRA_MODE_TCX_PODSIDE
-					     : NATRA_MODE_CLSACT_PODSIDE;
+					     ? NATRA_ATTACH_MODE_TCX_PODSIDE
+					     : NATRA_ATTACH_MODE_CLSACT_PODSIDE;
 	if (policy.group[0])
 		policy.ingress_mode = NATRA_INGRESS_MODE_POLICE;
 	attach = pod_attach_command(f->pod, f->node->n, &policy);
@@ -130,7 +130,7 @@ static void report_difference(const struct finder *f, enum difference kind)
 	attach = kind == DIFFERENCE_BYPASSED ? attach_where_it_holds(f)
 					     : attach_again(f);
 	found(f, "why", why, "attach", attach, "mode",
-	      natra_mode_name(info->mode), "enter",
+	      natra_attach_mode_name(info->mode), "enter",
 	      is_host ? "" : pod_enter(f->pod), "ifname",
 	      is_host ? info->host_ifname : f->pod->inside.ifname, NULL);
 }
@@ -260,9 +260,10 @@ static void packet_socket(const struct finder *f)
 	    mode_is_hostside(info->mode))
 		return;
 	if (policy.group[0])
-		policy.attach_mode = info->mode == NATRA_MODE_TCX_PODSIDE
-					     ? NATRA_MODE_TCX_HOSTSIDE
-					     : NATRA_MODE_CLSACT_HOSTSIDE;
+		policy.attach_mode =
+			info->mode == NATRA_ATTACH_MODE_TCX_PODSIDE
+				? NATRA_ATTACH_MODE_TCX_HOSTSIDE
+				: NATRA_ATTACH_MODE_CLSACT_HOSTSIDE;
 	mend = f->pod->left.host_ifname[0]
 		       ? pod_attach_command(f->pod, f->node->n, &policy)
 		       : text_format("%sss --packet --processes",
@@ -270,7 +271,7 @@ static void packet_socket(const struct finder *f)
 	(void)snprintf(count, sizeof(count), "%u",
 		       f->pod->inside.packet_sockets);
 	found(f, "count", count, "ifname", f->pod->inside.ifname, "mode",
-	      natra_mode_name(info->mode), "mend", mend, NULL);
+	      natra_attach_mode_name(info->mode), "mend", mend, NULL);
 }
 
 static uint64_t limited_bytes(const struct natra_direction_stats *s)
@@ -337,9 +338,9 @@ static void report_over(const struct finder *f, const char *direction,
 static void report_slot(const struct finder *f, const char *of,
 			const struct natra_stats *stats)
 {
-	report_over(f, "ingress", of, stats->ingress.over_limit_ns,
+	report_over(f, "ingress", of, stats->ingress.over_limit_time_ns,
 		    stats->ingress.over_limit_percent);
-	report_over(f, "egress", of, stats->egress.over_limit_ns,
+	report_over(f, "egress", of, stats->egress.over_limit_time_ns,
 		    stats->egress.over_limit_percent);
 }
 
@@ -365,7 +366,7 @@ static int report_group(void *arg, const struct natra_group_info *group)
 	for (int i = 0; i < NATRA_DIRECTION_MAX; i++)
 		report_over(f,
 			    i == NATRA_DIRECTION_EGRESS ? "egress" : "ingress",
-			    of, group->over_limit_ns[i],
+			    of, group->over_limit_time_ns[i],
 			    group->over_limit_percent[i]);
 	return 0;
 }
@@ -395,8 +396,8 @@ static void not_paced(const struct finder *f)
 	/* If the kernel cannot pace, nothing on the node can be mended. */
 	if (!pod_is_limited(f->pod) || is_foreign(f->pod) ||
 	    !f->node->features.auto_edt ||
-	    info->policy.edt_pacing != NATRA_EDT_AUTO || info->edt_active ||
-	    !info->policy.egress_rate_bits_per_sec ||
+	    info->policy.edt_pacing != NATRA_EDT_PACING_AUTO ||
+	    info->edt_active || !info->policy.egress_rate_bits_per_sec ||
 	    mode_is_hostside(info->mode))
 		return;
 	attach = attach_again(f);

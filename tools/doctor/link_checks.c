@@ -16,7 +16,7 @@ static bool begins_with(const char *text, const char *begin)
 static bool is_calicos(const struct natra_leftovers *left)
 {
 	return begins_with(left->ifb_ifname, "bwcali") ||
-	       (left->tbf && begins_with(left->host_ifname, "cali"));
+	       (left->limits_ingress && begins_with(left->host_ifname, "cali"));
 }
 
 static char *replace_command(const struct finder *f)
@@ -33,7 +33,7 @@ static char *replace_command(const struct finder *f)
 static bool is_doubled(const struct pod *pod)
 {
 	return pod_is_limited(pod) &&
-	       (pod->left.tbf || pod->left.ingress_redirect);
+	       (pod->left.limits_ingress || pod->left.limits_egress);
 }
 
 static void calico(const struct finder *f)
@@ -47,15 +47,17 @@ static void leftovers(const struct finder *f)
 {
 	const struct natra_leftovers *left = &f->pod->left;
 	cleanup_text char *mend = NULL;
-	const char *root = left->htb ? "htb" : left->tbf ? "tbf" : "";
+	const char *root = left->is_htb           ? "htb"
+			   : left->limits_ingress ? "tbf"
+						  : "";
 	char what[40];
 
 	if (!is_doubled(f->pod) || is_calicos(left) ||
-	    (left->ingress_redirect && !left->ifb_ifname[0]))
+	    (left->limits_egress && !left->ifb_ifname[0]))
 		return;
 	(void)snprintf(what, sizeof(what), "%s%s%s", root,
-		       root[0] && left->ingress_redirect ? " and " : "",
-		       left->ingress_redirect ? "redirect to an ifb" : "");
+		       root[0] && left->limits_egress ? " and " : "",
+		       left->limits_egress ? "redirect to an ifb" : "");
 	mend = replace_command(f);
 	found(f, "what", what, "host", left->host_ifname, "mend", mend, NULL);
 }
@@ -65,7 +67,7 @@ static void dead_redirect(const struct finder *f)
 	const struct natra_leftovers *left = &f->pod->left;
 	cleanup_text char *mend = NULL;
 
-	if (!left->ingress_redirect || left->ifb_ifname[0] ||
+	if (!left->limits_egress || left->ifb_ifname[0] ||
 	    !pod_is_limited(f->pod))
 		return;
 	mend = replace_command(f);
@@ -84,7 +86,7 @@ static void report_qdisc(const struct finder *f, const struct link_facts *link,
 
 static void host_qdisc(const struct finder *f)
 {
-	if (pod_is_limited(f->pod) && !f->pod->left.tbf &&
+	if (pod_is_limited(f->pod) && !f->pod->left.limits_ingress &&
 	    !link_qdisc_is_harmless(f->pod->outside.qdisc))
 		report_qdisc(f, &f->pod->outside, "");
 }

@@ -194,7 +194,8 @@ static bool is_missed(const struct finder *f)
 static void before_natra(const struct finder *f)
 {
 	const struct pod *pod = f->pod;
-	const bool has_others = pod->left.tbf || pod->left.ingress_redirect;
+	const bool has_others =
+		pod->left.limits_ingress || pod->left.limits_egress;
 	cleanup_text char *attach = NULL, *mend = NULL;
 
 	if (!is_missed(f) || own_element(f))

@@ -56,7 +56,7 @@ static void run_all(const struct node *node, const struct pods *pods,
 
 static char *sound_line(const struct node *node, const struct pods *pods)
 {
-	const char *mode = natra_mode_name(node->features.auto_mode);
+	const char *mode = natra_attach_mode_name(node->features.auto_mode);
 	size_t limited = 0;
 
 	for (size_t n = 0; n < pods->len; n++)

@@ -34,7 +34,7 @@ static void direction(struct natra_direction_stats *sum,
 		      verdict_count(stats, i), times);
 	count(&sum->over_packets, &stats->over_packets, times);
 	count(&sum->over_connections, &stats->over_connections, times);
-	sum->delay_ns_sum += times * stats->delay_ns_sum;
+	sum->delay_sum_ns += times * stats->delay_sum_ns;
 	sum->events_reported += times * stats->events_reported;
 	sum->events_suppressed += times * stats->events_suppressed;
 }

@@ -360,7 +360,7 @@ static void write_info(const struct writer *w, const struct row *row)
 			{"interface", row->interface},
 			{"attachment", row->attachment},
 			{"network", info->network[0] ? info->network : NULL},
-			{"mode", natra_mode_name(info->mode)},
+			{"mode", natra_attach_mode_name(info->mode)},
 			{"edt", info->edt_active ? "on" : "off"},
 			{"ingress_mode", info->other_abi ? NULL : ingress_mode},
 			{"fast_pass", info->other_abi ? NULL : fast_pass},
@@ -468,22 +468,23 @@ static void write_attachments(struct exposition *e,
 	static const struct metric metric = {"natra_attachments", METRIC_GAUGE,
 					     NULL,
 					     "Interfaces with limits by mode."};
-	uint64_t counts[NATRA_MODE_MAX] = {0};
+	uint64_t counts[NATRA_ATTACH_MODE_MAX] = {0};
 
 	for (size_t i = 0; i < node->len; i++) {
 		const struct natra_info *info = &node->list[i].info;
 
-		if ((unsigned int)info->mode < NATRA_MODE_MAX &&
+		if ((unsigned int)info->mode < NATRA_ATTACH_MODE_MAX &&
 		    !info->unshaped)
 			counts[info->mode]++;
 	}
 	exposition_begin(e, &metric);
-	for (int mode = NATRA_MODE_AUTO + 1; mode < NATRA_MODE_MAX; mode++)
+	for (int mode = NATRA_ATTACH_MODE_AUTO + 1;
+	     mode < NATRA_ATTACH_MODE_MAX; mode++)
 		exposition_count(
 			e,
 			(const struct label[]){
-				{"mode",
-				 natra_mode_name((enum natra_mode)mode)},
+				{"mode", natra_attach_mode_name(
+						 (enum natra_attach_mode)mode)},
 				LABELS_END},
 			counts[mode]);
 }

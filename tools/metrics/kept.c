@@ -20,7 +20,7 @@ static bool has_grown(const struct natra_direction_stats *before,
 		    verdict_count(before, i)->packets)
 			return false;
 	}
-	return now->delay_ns_sum >= before->delay_ns_sum;
+	return now->delay_sum_ns >= before->delay_sum_ns;
 }
 
 static const struct pod_metrics *find_pod(const struct node_metrics *node,

@@ -148,7 +148,7 @@ static int call_query(struct call *call)
 static int call_find(struct call *call)
 {
 	char id[NATRA_ID_MAX + 1];
-	int r = natra_find(call->cli->n, call->target, id);
+	int r = natra_find(call->cli->n, call->target, id, sizeof(id));
 
 	if (r == 0) {
 		call->result = cJSON_CreateObject();
@@ -257,9 +257,9 @@ static int call_foreach_subnet(struct call *call)
 
 static int call_top(struct call *call)
 {
-	struct natra_flow flows[FLOWS_MAX];
+	struct natra_flow flows[NATRA_FLOWS_MAX];
 	uint64_t direction = 0;
-	size_t len = FLOWS_MAX;
+	size_t len = NATRA_FLOWS_MAX;
 	int r = call_read_number(&call->request, "direction", UINT32_MAX,
 				 &direction);
 

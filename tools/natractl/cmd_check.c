@@ -40,9 +40,9 @@ static const char *yes(bool value)
 
 static const char *auto_mode(const struct natra_features *f)
 {
-	const char *name = natra_mode_name(f->auto_mode);
+	const char *name = natra_attach_mode_name(f->auto_mode);
 
-	return name && f->auto_mode != NATRA_MODE_AUTO ? name : "none";
+	return name && f->auto_mode != NATRA_ATTACH_MODE_AUTO ? name : "none";
 }
 
 static void print_features(const struct natra_features *f)

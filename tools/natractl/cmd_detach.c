@@ -26,7 +26,7 @@ int cmd_detach(struct cli *cli)
 		target.netns = cli->opts.value[OPT_NETNS];
 		/* The interface may have been attached under any id. If it is
 		 * not found, state may still be left under its default id. */
-		r = natra_find(cli->n, &target, id);
+		r = natra_find(cli->n, &target, id, sizeof(id));
 		if (r == 0)
 			target.id = id;
 		else if (r != -ENOENT && r != -ENODEV)

@@ -45,12 +45,13 @@ static const char *direction_of(const struct natra_event *event)
 {
 	if (event->direction >= NATRA_DIRECTION_MAX)
 		return "-";
-	return event->backstop ? "backstop" : direction_names[event->direction];
+	return event->backstop ? "backstop"
+			       : natra_direction_name(event->direction);
 }
 
 static const char *reason_of(const struct natra_event *event)
 {
-	const char *name = natra_event_name(event->reason);
+	const char *name = natra_event_reason_name(event->reason);
 
 	return name ? name : "unknown";
 }

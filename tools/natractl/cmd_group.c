@@ -138,7 +138,7 @@ static int set(struct cli *cli, const char *name)
 /* Prints that free small flows were over the limit, if they ever were. */
 static void print_over(const struct natra_group_info *group, int direction)
 {
-	const uint64_t over_ns = group->over_limit_ns[direction];
+	const uint64_t over_ns = group->over_limit_time_ns[direction];
 
 	if (over_ns)
 		printf("  %-10s %.1f times the limit passed in a second, %" PRIu64
@@ -196,7 +196,7 @@ static void add_over(cJSON *parent, const char *key,
 {
 	cJSON *o = cJSON_AddObjectToObject(parent, key);
 
-	json_add_u64(o, "ns", group->over_limit_ns[direction]);
+	json_add_u64(o, "time_ns", group->over_limit_time_ns[direction]);
 	json_add_u64(o, "percent", group->over_limit_percent[direction]);
 }
 

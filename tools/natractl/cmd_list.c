@@ -150,7 +150,7 @@ static void print_short(const struct top_model *rates,
 static void print_wide_row(const struct natra_info *info, int id_width)
 {
 	const struct natra_policy *p = &info->effective;
-	const char *mode = natra_mode_name(info->mode);
+	const char *mode = natra_attach_mode_name(info->mode);
 
 	print_text(stdout, info->id, id_width + 2);
 	print_text(stdout, info->ifname, 17);

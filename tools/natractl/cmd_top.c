@@ -35,7 +35,7 @@ static int parse_direction(const struct opts *opts, int *ret_direction)
 		return 0;
 	}
 	for (int d = 0; d < NATRA_DIRECTION_MAX; d++) {
-		if (strcmp(text, direction_names[d]) == 0) {
+		if (strcmp(text, natra_direction_name(d)) == 0) {
 			*ret_direction = d;
 			return 0;
 		}
@@ -54,7 +54,7 @@ static int show_flows(const struct cli *cli, int direction, uint32_t max)
 		       "DIRECTION", "PROTO", "SOURCE", "DESTINATION", "BYTES",
 		       "PACKETS", "IDLE");
 	for (int d = 0; d < NATRA_DIRECTION_MAX; d++) {
-		struct natra_flow flows[FLOWS_MAX];
+		struct natra_flow flows[NATRA_FLOWS_MAX];
 		size_t len = max;
 		int r;
 
@@ -67,10 +67,10 @@ static int show_flows(const struct cli *cli, int direction, uint32_t max)
 			return failure(cli, r);
 		}
 		if (wants_json(cli))
-			cJSON_AddItemToObject(json, direction_names[d],
+			cJSON_AddItemToObject(json, natra_direction_name(d),
 					      flows_json(flows, len));
 		else
-			print_flows(direction_names[d], flows, len);
+			print_flows(natra_direction_name(d), flows, len);
 	}
 	if (wants_json(cli))
 		json_print(json);
@@ -89,7 +89,7 @@ static int top_of_id(struct cli *cli, int direction)
 				   "cannot stand beside an ID");
 	r = find_argument(cli);
 	if (!r && cli->opts.value[OPT_FLOWS])
-		r = opts_number(&cli->opts, OPT_FLOWS, FLOWS_MAX, &max);
+		r = opts_number(&cli->opts, OPT_FLOWS, NATRA_FLOWS_MAX, &max);
 	return r ? r : show_flows(cli, direction, max);
 }
 

@@ -214,11 +214,11 @@ static void print_bypassed(const char *direction, uint32_t percent)
 /* Prints how the limits are kept, for an attachment that has any. */
 static void print_state(const struct natra_info *info)
 {
-	printf("  %-15s %s", "mode", known(natra_mode_name(info->mode)));
-	print_asked(info, natra_mode_name(info->policy.attach_mode));
+	printf("  %-15s %s", "mode", known(natra_attach_mode_name(info->mode)));
+	print_asked(info, natra_attach_mode_name(info->policy.attach_mode));
 	printf("\n  %-15s %s", "egress pacing",
 	       info->edt_active ? "on" : "off");
-	print_asked(info, natra_edt_name(info->policy.edt_pacing));
+	print_asked(info, natra_edt_pacing_name(info->policy.edt_pacing));
 	puts(info->fq_is_ours ? ", fq is natra's" : "");
 	if (info->policy.ingress_mode == NATRA_INGRESS_MODE_PACE)
 		printf("  %-15s %s\n", "ingress pacing",
@@ -354,7 +354,7 @@ cJSON *info_json(struct natra *n, const struct natra_info *info)
 	json_add_text(o, "label", info->label);
 	json_add_text(o, "group", info->policy.group);
 	cJSON_AddBoolToObject(o, "unshaped", info->unshaped);
-	json_add_text(o, "mode", known(natra_mode_name(info->mode)));
+	json_add_text(o, "mode", known(natra_attach_mode_name(info->mode)));
 	json_add_text(o, "reason", info->reason);
 	cJSON_AddBoolToObject(o, "edt_active", info->edt_active);
 	cJSON_AddBoolToObject(o, "pace_active", info->pace_active);

@@ -13,18 +13,12 @@
 
 static void log_line(void *arg, enum natra_log_level level, const char *line)
 {
-	static const char *const names[NATRA_LOG_MAX] = {
-		[NATRA_LOG_ERROR] = "error",
-		[NATRA_LOG_WARN] = "warning",
-		[NATRA_LOG_INFO] = "info",
-		[NATRA_LOG_DEBUG] = "debug",
-	};
 	const struct cli *cli = arg;
 
 	if (level >= NATRA_LOG_MAX ||
 	    (level == NATRA_LOG_DEBUG && cli->opts.verbosity < 2))
 		return;
-	fprintf(stderr, "natractl: %s: ", names[level]);
+	fprintf(stderr, "natractl: %s: ", natra_log_level_name(level));
 	print_text(stderr, line, 0);
 	fputc('\n', stderr);
 }

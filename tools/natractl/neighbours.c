@@ -98,17 +98,18 @@ void hooks_warn(const struct cli *cli, const char *id)
 
 bool leftovers_any(const struct natra_leftovers *leftovers)
 {
-	return leftovers->tbf || leftovers->ingress_redirect;
+	return leftovers->limits_ingress || leftovers->limits_egress;
 }
 
 void leftovers_print(FILE *file, const struct natra_leftovers *leftovers)
 {
 	const char *ifb = leftovers->ifb_ifname;
 
-	if (leftovers->tbf)
-		fputs(leftovers->htb ? "htb" : "tbf", file);
-	if (leftovers->ingress_redirect) {
-		fputs(leftovers->tbf ? " and redirect to " : "redirect to ",
+	if (leftovers->limits_ingress)
+		fputs(leftovers->is_htb ? "htb" : "tbf", file);
+	if (leftovers->limits_egress) {
+		fputs(leftovers->limits_ingress ? " and redirect to "
+						: "redirect to ",
 		      file);
 		print_text(file, ifb[0] ? ifb : "an ifb that is gone", 0);
 	}
@@ -121,11 +122,10 @@ cJSON *leftovers_json(const struct natra_leftovers *leftovers)
 	cJSON *o = cJSON_CreateObject();
 
 	json_add_text(o, "host_ifname", leftovers->host_ifname);
-	cJSON_AddBoolToObject(o, "tbf", leftovers->tbf);
-	cJSON_AddBoolToObject(o, "htb", leftovers->htb);
-	cJSON_AddBoolToObject(o, "ingress_redirect",
-			      leftovers->ingress_redirect);
+	cJSON_AddBoolToObject(o, "limits_ingress", leftovers->limits_ingress);
+	cJSON_AddBoolToObject(o, "is_htb", leftovers->is_htb);
+	cJSON_AddBoolToObject(o, "limits_egress", leftovers->limits_egress);
 	json_add_text(o, "ifb_ifname", leftovers->ifb_ifname);
-	json_add_u64(o, "waiting_ms", leftovers->waiting_ms);
+	json_add_u64(o, "waiting_ns", leftovers->waiting_ns);
 	return o;
 }

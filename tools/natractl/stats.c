@@ -176,7 +176,7 @@ between(const struct natra_direction_stats *before,
 					      &now->over_packets),
 		.over_connections = count_between(&before->over_connections,
 						  &now->over_connections),
-		.delay_ns_sum = grown(before->delay_ns_sum, now->delay_ns_sum),
+		.delay_sum_ns = grown(before->delay_sum_ns, now->delay_sum_ns),
 		.events_reported =
 			grown(before->events_reported, now->events_reported),
 		.events_suppressed = grown(before->events_suppressed,
@@ -265,7 +265,7 @@ static uint64_t mean_delay_ns(const struct natra_direction_stats *stats)
 {
 	uint64_t packets = stats->paced.packets + stats->marked.packets;
 
-	return packets ? stats->delay_ns_sum / packets : 0;
+	return packets ? stats->delay_sum_ns / packets : 0;
 }
 
 static void print_count(const char *name, struct natra_count count)
@@ -431,7 +431,7 @@ static void add_histogram(cJSON *parent, const char *name,
 	cJSON *buckets;
 
 	json_add_u64(o, "count", histogram_count(h));
-	json_add_u64(o, "ns_sum", h->sum_ns);
+	json_add_u64(o, "sum_ns", h->sum_ns);
 	buckets = cJSON_AddArrayToObject(o, "buckets");
 	for (size_t i = 0; i < NATRA_HISTOGRAM_BUCKETS; i++) {
 		cJSON *bucket;
@@ -470,13 +470,13 @@ static cJSON *add_direction(cJSON *parent, const char *name,
 		add_count(o, counters[i].name, *counter(stats, i));
 	add_count(o, "over_packets", stats->over_packets);
 	add_count(o, "over_connections", stats->over_connections);
-	json_add_u64(o, "delay_ns_sum", stats->delay_ns_sum);
+	json_add_u64(o, "delay_sum_ns", stats->delay_sum_ns);
 	json_add_u64(o, "mean_delay_ns", mean_delay_ns(stats));
 	if (delays)
 		add_histogram(o, "delays", delays);
 	json_add_u64(o, "events_reported", stats->events_reported);
 	json_add_u64(o, "events_suppressed", stats->events_suppressed);
-	json_add_u64(o, "over_limit_ns", stats->over_limit_ns);
+	json_add_u64(o, "over_limit_time_ns", stats->over_limit_time_ns);
 	json_add_u64(o, "over_limit_percent", stats->over_limit_percent);
 	if (connects)
 		add_connects(o, connects);

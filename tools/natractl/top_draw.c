@@ -204,7 +204,8 @@ static void draw_flows_head(const struct top *top, const struct top_view *view)
 		row = top_row_at(&top->model, at);
 		snprintf(line, sizeof(line),
 			 "%s %s: %zu flows, limit %s, passed %s",
-			 row->reading.name, direction_names[view->of.direction],
+			 row->reading.name,
+			 natra_direction_name(view->of.direction),
 			 view->flows.now_len, top_limit_text(row).text,
 			 top_rate_text(row->rate.passed).text);
 		draw_line(0, line);

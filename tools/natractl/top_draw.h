@@ -11,8 +11,8 @@ enum top_page { TOP_PAGE_PODS, TOP_PAGE_FLOWS, TOP_PAGE_HELP };
 
 /* The flows of the pod that is shown, and those of the reading before. */
 struct top_flows {
-	struct natra_flow now[FLOWS_MAX];
-	struct natra_flow before[FLOWS_MAX];
+	struct natra_flow now[NATRA_FLOWS_MAX];
+	struct natra_flow before[NATRA_FLOWS_MAX];
 	size_t now_len, before_len;
 	uint64_t interval_ns;
 };

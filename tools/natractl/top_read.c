@@ -192,8 +192,8 @@ int top_read(struct top *top)
 
 size_t top_count_flows(const struct top *top, const struct top_row *row)
 {
-	struct natra_flow flows[FLOWS_MAX];
-	size_t len = FLOWS_MAX, count = 0;
+	struct natra_flow flows[NATRA_FLOWS_MAX];
+	size_t len = NATRA_FLOWS_MAX, count = 0;
 
 	if (row->reading.unshaped || row->reading.of.kind != TOP_POD ||
 	    natra_top(top->cli->n, row->reading.of.id,

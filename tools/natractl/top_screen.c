@@ -75,7 +75,7 @@ static int read_flows(struct screen *screen)
 	struct top_view *view = &screen->view;
 	struct top_flows *flows = &view->flows;
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
-	size_t len = FLOWS_MAX;
+	size_t len = NATRA_FLOWS_MAX;
 	int r;
 
 	memcpy(flows->before, flows->now, sizeof(flows->before));

@@ -41,8 +41,8 @@ static void print_row(const struct top *top, const struct top_row *row,
 	printf("%-*s  %-15s  %-9s  %6s  %7s  %6s  %4u%%  %6s  %6s  %7s  %5zu\n",
 	       name_width, reading->name,
 	       reading->ifname[0] ? reading->ifname : "-",
-	       direction_names[reading->of.direction], top_limit_text(row).text,
-	       top_rate_text(top_offered(row)).text,
+	       natra_direction_name(reading->of.direction),
+	       top_limit_text(row).text, top_rate_text(top_offered(row)).text,
 	       top_rate_text(row->rate.passed).text,
 	       (unsigned int)top_percent(row),
 	       top_rate_text(row->rate.held).text,
@@ -84,7 +84,8 @@ static cJSON *row_json(const struct top *top, const struct top_row *row)
 	json_add_text(o, "part", reading->of.part);
 	json_add_text(o, "name", reading->name);
 	json_add_text(o, "ifname", reading->ifname);
-	json_add_text(o, "direction", direction_names[reading->of.direction]);
+	json_add_text(o, "direction",
+		      natra_direction_name(reading->of.direction));
 	cJSON_AddBoolToObject(o, "unshaped", reading->unshaped);
 	json_add_u64(o, "limit_bits_per_sec", reading->limit_bits_per_sec);
 	json_add_u64(o, "offered_bits_per_sec", top_offered(row));

@@ -108,16 +108,16 @@ def check_delays(rep, what, direction):
     h = direction["delays"]
     held = total(direction, "packets", ("paced", "marked"))
     rep.equal(f"{what}: packets in the histogram of delays, their sum, "
-              "the sum of its buckets", (h["count"], h["ns_sum"],
+              "the sum of its buckets", (h["count"], h["sum_ns"],
                                          sum(b["count"] for b in h["buckets"])),
-              (held, direction["delay_ns_sum"], held))
+              (held, direction["delay_sum_ns"], held))
     rep.check(f"{what}: packets were held", held, "> 0", held > 0)
     most = sum(b["count"] * b["up_to_ns"] for b in h["buckets"])
     least = sum(b["count"] * b["up_to_ns"] // 2 for b in h["buckets"]
                 if b["up_to_ns"] > 1024)
     rep.check(f"{what}: sum of the delays by the bounds of the buckets",
-              f"{h['ns_sum'] / 1e6:.1f}", f"{least / 1e6:.1f} to {most / 1e6:.1f}",
-              least <= h["ns_sum"] <= most, " ms")
+              f"{h['sum_ns'] / 1e6:.1f}", f"{least / 1e6:.1f} to {most / 1e6:.1f}",
+              least <= h["sum_ns"] <= most, " ms")
 
 
 class Upstream:

@@ -51,7 +51,7 @@ func TestClassesComeBack(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(got.Policy, policy) {
 			t.Errorf("%+v, %v", got.Policy, err)
 		}
-		if err := n.Detach(background, natra.Target{ID: "classes"}); err != nil {
+		if _, err := n.Detach(background, natra.Target{ID: "classes"}); err != nil {
 			t.Error(err)
 		}
 	})

@@ -36,7 +36,7 @@ func TestCost(t *testing.T) {
 	}
 	p := newPod(t)
 	policy := mbit(10, 10)
-	policy.EDTPacing = natra.EDTOff
+	policy.EDTPacing = natra.EDTPacingOff
 	for range count {
 		for _, b := range backends() {
 			b.options.KeepPrograms = true
@@ -45,7 +45,7 @@ func TestCost(t *testing.T) {
 			if _, err := n.Attach(context.Background(), p.target("cost"), policy); err != nil {
 				t.Fatal(err)
 			}
-			if err := n.Detach(context.Background(), p.target("cost")); err != nil {
+			if _, err := n.Detach(context.Background(), p.target("cost")); err != nil {
 				t.Fatal(err)
 			}
 			fmt.Println("cost", b.name, time.Since(begin).Nanoseconds(), cpu(t)-before)

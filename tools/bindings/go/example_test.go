@@ -55,7 +55,7 @@ func Example() {
 	if err := n.Configure(ctx, info.ID, policy); err != nil {
 		log.Fatal(err)
 	}
-	if err := n.Detach(ctx, natra.Target{ID: info.ID}); err != nil {
+	if _, err := n.Detach(ctx, natra.Target{ID: info.ID}); err != nil {
 		log.Fatal(err)
 	}
 	all, err := n.Attachments(ctx)

@@ -109,6 +109,7 @@ import (
 	"runtime/cgo"
 	"strings"
 	"syscall"
+	"time"
 	"unicode/utf8"
 	"unsafe"
 )
@@ -263,11 +264,14 @@ func (l *library) upgrade(ctx context.Context, id string) error {
 	})
 }
 
-func (l *library) detach(ctx context.Context, t *Target) error {
-	return l.call(ctx, "detach", func(n *C.struct_natra, m *memory) C.int {
+func (l *library) detach(ctx context.Context, t *Target) (removed bool, err error) {
+	err = l.call(ctx, "detach", func(n *C.struct_natra, m *memory) C.int {
 		target := m.target(t)
-		return C.natra_detach(n, &target)
+		r := C.natra_detach(n, &target)
+		removed = r > 0
+		return r
 	})
+	return removed, err
 }
 
 func (l *library) check(ctx context.Context, id string, p *Policy) error {
@@ -296,7 +300,7 @@ func (l *library) find(ctx context.Context, t *Target) (id string, err error) {
 	err = l.call(ctx, "find", func(n *C.struct_natra, m *memory) C.int {
 		var ret [C.NATRA_ID_MAX + 1]C.char
 		target := m.target(t)
-		r := C.natra_find(n, &target, &ret[0])
+		r := C.natra_find(n, &target, &ret[0], C.size_t(len(ret)))
 		if r == 0 {
 			id = text(&ret[0])
 		}
@@ -400,13 +404,10 @@ func (l *library) foreachSubnet(ctx context.Context, id string) (all []string, e
 	return all, err
 }
 
-// flowsMax is more than the library keeps of a direction.
-const flowsMax = 256
-
 func (l *library) top(ctx context.Context, id string, d Direction) (all []Flow, err error) {
 	err = l.call(ctx, "top", func(n *C.struct_natra, m *memory) C.int {
-		var flows [flowsMax]C.struct_natra_flow
-		length := C.size_t(flowsMax)
+		var flows [C.NATRA_FLOWS_MAX]C.struct_natra_flow
+		length := C.size_t(len(flows))
 		r := C.natra_top(n, m.always(id), C.enum_natra_direction(d), &flows[0], &length)
 		for i := 0; r == 0 && i < int(length); i++ {
 			all = append(all, flowOf(&flows[i]))
@@ -430,9 +431,9 @@ func (l *library) findLeftovers(ctx context.Context, t *Target) (found Leftovers
 		c.sz = C.sizeof_struct_natra_leftovers
 		r := C.natra_find_leftovers(n, &target, &c)
 		if r == 0 {
-			found = Leftovers{text(&c.host_ifname[0]), bool(c.tbf), bool(c.htb),
-				bool(c.ingress_redirect), text(&c.ifb_ifname[0]),
-				uint32(c.waiting_ms)}
+			found = Leftovers{text(&c.host_ifname[0]), text(&c.ifb_ifname[0]),
+				time.Duration(c.waiting_ns), bool(c.limits_ingress),
+				bool(c.limits_egress), bool(c.is_htb)}
 		}
 		return r
 	})

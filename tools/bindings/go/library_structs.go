@@ -47,13 +47,13 @@ func (m *memory) policy(p *Policy) (c C.struct_natra_policy) {
 	for i := range min(len(p.Group), len(c.group)) {
 		c.group[i] = C.char(p.Group[i])
 	}
-	c.group_is_automatic = flag(p.GroupIsAutomatic)
+	c.group_is_automatic = C.bool(p.GroupIsAutomatic)
 	c.automatic_group = m.automaticGroup(p.AutomaticGroup)
 	c.group_weight = C.uint32_t(p.GroupWeight)
 	c.group_floor_bits_per_sec = C.uint64_t(p.GroupFloorBitsPerSec)
 	c.ingress_mode = C.enum_natra_ingress_mode(p.IngressMode)
-	c.attach_mode = C.enum_natra_mode(p.AttachMode)
-	c.edt_pacing = C.enum_natra_edt(p.EDTPacing)
+	c.attach_mode = C.enum_natra_attach_mode(p.AttachMode)
+	c.edt_pacing = C.enum_natra_edt_pacing(p.EDTPacing)
 	c.sli = C.enum_natra_sli(p.SLI)
 	c.shaped_subnets = m.list(p.ShapedSubnets)
 	c.shaped_subnets_len = C.size_t(len(p.ShapedSubnets))
@@ -80,13 +80,6 @@ func (m *memory) annotations(a *Annotations) (c C.struct_natra_annotations) {
 	}
 	c.annotations = (*C.struct_natra_annotation)(block)
 	return c
-}
-
-func flag(set bool) C.uint32_t {
-	if set {
-		return 1
-	}
-	return 0
 }
 
 func (m *memory) automaticGroup(g *AutomaticGroup) *C.struct_natra_group_info {
@@ -163,12 +156,12 @@ func policyOf(c *C.struct_natra_policy) Policy {
 		IngressConnectionRatePerSec: uint64(c.ingress_connection_rate_per_sec),
 		EgressConnectionRatePerSec:  uint64(c.egress_connection_rate_per_sec),
 		Group:                       text(&c.group[0]),
-		GroupIsAutomatic:            c.group_is_automatic != 0,
+		GroupIsAutomatic:            bool(c.group_is_automatic),
 		GroupWeight:                 uint32(c.group_weight),
 		GroupFloorBitsPerSec:        uint64(c.group_floor_bits_per_sec),
 		IngressMode:                 IngressMode(c.ingress_mode),
-		AttachMode:                  Mode(c.attach_mode),
-		EDTPacing:                   EDT(c.edt_pacing),
+		AttachMode:                  AttachMode(c.attach_mode),
+		EDTPacing:                   EDTPacing(c.edt_pacing),
 		SLI:                         SLI(c.sli),
 	}
 }
@@ -187,11 +180,11 @@ func infoAlone(c *C.struct_natra_info) Info {
 		Reason:           text(&c.reason[0]),
 		Policy:           policyOf(&c.policy),
 		Effective:        policyOf(&c.effective),
-		Mode:             Mode(c.mode),
+		Mode:             AttachMode(c.mode),
 		EDTActive:        bool(c.edt_active),
 		PaceActive:       bool(c.pace_active),
-		FqIsOurs:         bool(c.fq_is_ours),
-		HostFqIsOurs:     bool(c.host_fq_is_ours),
+		FQIsOurs:         bool(c.fq_is_ours),
+		HostFQIsOurs:     bool(c.host_fq_is_ours),
 		InterfaceGone:    bool(c.interface_gone),
 		Unshaped:         bool(c.unshaped),
 		Ifindex:          uint32(c.ifindex),
@@ -209,8 +202,8 @@ func infoAlone(c *C.struct_natra_info) Info {
 		IngressBypassedPercent: uint32(c.ingress_bypassed_percent),
 		EgressBypassedPercent:  uint32(c.egress_bypassed_percent),
 		UpgradeIsInPlace:       bool(c.upgrade_is_in_place),
-		subnets:          [2]uint{uint(c.policy.shaped_subnets_len), uint(c.policy.unshaped_subnets_len)},
-		classes:          uint(c.policy.classes_len),
+		subnets:                [2]uint{uint(c.policy.shaped_subnets_len), uint(c.policy.unshaped_subnets_len)},
+		classes:                uint(c.policy.classes_len),
 	}
 }
 
@@ -294,10 +287,10 @@ func directionOf(c *C.struct_natra_direction_stats) DirectionStats {
 		Other:            countOf(c.other),
 		OverPackets:      countOf(c.over_packets),
 		OverConnections:  countOf(c.over_connections),
-		DelaySum:         time.Duration(c.delay_ns_sum),
+		DelaySum:         time.Duration(c.delay_sum_ns),
 		EventsReported:   uint64(c.events_reported),
 		EventsSuppressed: uint64(c.events_suppressed),
-		OverLimit:        time.Duration(c.over_limit_ns),
+		OverLimitTime:    time.Duration(c.over_limit_time_ns),
 		OverLimitPercent: uint64(c.over_limit_percent),
 	}
 }
@@ -367,8 +360,8 @@ func featuresOf(c *C.struct_natra_features) Features {
 		BPFFS:       bool(c.bpffs),
 		TCX:         bool(c.tcx),
 		Clsact:      bool(c.clsact),
-		Fq:          bool(c.fq),
-		AutoMode:    Mode(c.auto_mode),
+		FQ:          bool(c.fq),
+		AutoMode:    AttachMode(c.auto_mode),
 		AutoEDT:     bool(c.auto_edt),
 		Reason:      text(&c.reason[0]),
 		CoarseClock: bool(c.coarse_clock),

@@ -21,7 +21,7 @@ type backend interface {
 	attach(context.Context, *Target, *Policy) (Info, error)
 	configure(ctx context.Context, id string, policy *Policy) error
 	upgrade(ctx context.Context, id string) error
-	detach(context.Context, *Target) error
+	detach(context.Context, *Target) (bool, error)
 	check(ctx context.Context, id string, policy *Policy) error
 	query(ctx context.Context, id string) (Info, error)
 	find(context.Context, *Target) (string, error)
@@ -110,12 +110,12 @@ func (h *Handle) Upgrade(ctx context.Context, id string) error {
 	return h.backend.upgrade(ctx, id)
 }
 
-// Detach removes an attachment with all that natra put there. It succeeds when there is
-// nothing, when the interface or namespace is gone, and when called twice. The target
+// Detach removes an attachment with all that natra put there, and returns whether there was
+// one. It succeeds when there is nothing, when the interface or namespace is gone, and when called twice. The target
 // needs ID, or Ifname (and a namespace) if the id was the default: EBUSY if it was not.
-func (h *Handle) Detach(ctx context.Context, target Target) error {
+func (h *Handle) Detach(ctx context.Context, target Target) (removed bool, err error) {
 	if err := checkTarget("detach", &target); err != nil {
-		return err
+		return false, err
 	}
 	return h.backend.detach(ctx, &target)
 }
@@ -255,7 +255,7 @@ func (h *Handle) GCNetwork(ctx context.Context, network string, keep []string) (
 	return h.backend.gc(ctx, &network, keep)
 }
 
-// Probe reports what the kernel can do, and which mode ModeAuto would take. It leaves
+// Probe reports what the kernel can do, and which mode AttachModeAuto would take. It leaves
 // nothing behind.
 func (h *Handle) Probe(ctx context.Context) (Features, error) { return h.backend.probe(ctx) }
 

@@ -45,13 +45,13 @@ func full() natra.Policy {
 		IngressBurstBits: 70001, EgressBurstBits: 1<<53 + 1,
 		HeavyHitterThresholdBytes: 90001, Horizon: 3 * time.Second,
 		PaceLimit: 20 * time.Millisecond, FastPassSharePercent: 51,
-		FastPass: natra.FastPassStrict,
+		FastPass:                natra.FastPassStrict,
 		IngressPacketRatePerSec: 10001, EgressPacketRatePerSec: 10002,
 		IngressConnectionRatePerSec: 10003, EgressConnectionRatePerSec: 10004,
 		Group: "all", GroupIsAutomatic: true, GroupWeight: 3, GroupFloorBitsPerSec: 1e6,
 		AutomaticGroup: &natra.AutomaticGroup{IngressRateBitsPerSec: 1e8},
-		IngressMode:    natra.IngressModePolice, AttachMode: natra.ModeClsactPodside,
-		EDTPacing: natra.EDTOff, SLI: natra.SLIOn,
+		IngressMode:    natra.IngressModePolice, AttachMode: natra.AttachModeClsactPodside,
+		EDTPacing: natra.EDTPacingOff, SLI: natra.SLIOn,
 		UnshapedSubnets: []string{"10.0.0.0/8", "fd00::/8"},
 	}
 }
@@ -106,15 +106,15 @@ func TestWords(t *testing.T) {
 	for _, change := range []func(*natra.Policy){
 		func(p *natra.Policy) { p.FastPass = natra.FastPassStrict },
 		func(p *natra.Policy) { p.FastPass = natra.FastPassOff },
-		func(p *natra.Policy) { p.EDTPacing = natra.EDTAuto },
-		func(p *natra.Policy) { p.AttachMode = natra.ModeTCXPodside },
-		func(p *natra.Policy) { p.AttachMode = natra.ModeTCXHostside },
-		func(p *natra.Policy) { p.AttachMode = natra.ModeClsactHostside },
+		func(p *natra.Policy) { p.EDTPacing = natra.EDTPacingAuto },
+		func(p *natra.Policy) { p.AttachMode = natra.AttachModeTCXPodside },
+		func(p *natra.Policy) { p.AttachMode = natra.AttachModeTCXHostside },
+		func(p *natra.Policy) { p.AttachMode = natra.AttachModeClsactHostside },
 		func(p *natra.Policy) { p.IngressMode = natra.IngressModePace },
-		func(p *natra.Policy) { p.EDTPacing = natra.EDTOn },
+		func(p *natra.Policy) { p.EDTPacing = natra.EDTPacingOn },
 	} {
 		policy := mbit(10, 10)
-		policy.EDTPacing = natra.EDTOff
+		policy.EDTPacing = natra.EDTPacingOff
 		change(&policy)
 		info, err := n.Attach(background, p.target("words"), policy)
 		if errors.Is(err, syscall.EOPNOTSUPP) {
@@ -130,7 +130,7 @@ func TestWords(t *testing.T) {
 		same(t, "query", func(n *natra.Handle) (natra.Info, error) {
 			return n.Query(background, "words")
 		})
-		if err := n.Detach(background, natra.Target{ID: "words"}); err != nil {
+		if _, err := n.Detach(background, natra.Target{ID: "words"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -166,7 +166,7 @@ func TestLife(t *testing.T) {
 			t.Errorf("%v, %v", all, err)
 		}
 		for range 2 {
-			if err := n.Detach(background, p.target("")); err != nil {
+			if _, err := n.Detach(background, p.target("")); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -310,7 +310,7 @@ func TestLeftovers(t *testing.T) {
 	each(t, func(t *testing.T, n *natra.Handle) {
 		sh(t, "tc qdisc replace dev %s root handle 1: tbf rate 10mbit burst 64k latency 50ms", p.host)
 		found, err := n.FindLeftovers(background, p.target(""))
-		want := natra.Leftovers{HostIfname: p.host, TBF: true}
+		want := natra.Leftovers{HostIfname: p.host, LimitsIngress: true}
 		if err != nil || found != want {
 			t.Errorf("%+v, %v", found, err)
 		}
@@ -465,7 +465,7 @@ func TestContextEndsTheWait(t *testing.T) {
 		if _, err := n.Attach(ctx, p.target("late"), mbit(1, 1)); err != nil {
 			t.Error(err)
 		}
-		if err := n.Detach(ctx, p.target("late")); err != nil {
+		if _, err := n.Detach(ctx, p.target("late")); err != nil {
 			t.Error(err)
 		}
 	})
@@ -509,7 +509,7 @@ func TestManyAtOnce(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				if err := n.Detach(background, natra.Target{ID: id}); err != nil {
+				if _, err := n.Detach(background, natra.Target{ID: id}); err != nil {
 					t.Error(err)
 				}
 			}()

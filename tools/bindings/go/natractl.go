@@ -140,8 +140,10 @@ func (n *natractl) upgrade(ctx context.Context, id string) error {
 	return n.call(ctx, "upgrade", args{"id": id}, nil)
 }
 
-func (n *natractl) detach(ctx context.Context, t *Target) error {
-	return n.target(ctx, "detach", t, nil, nil)
+func (n *natractl) detach(ctx context.Context, t *Target) (bool, error) {
+	var result struct{ Removed bool }
+	err := n.target(ctx, "detach", t, nil, &result)
+	return result.Removed, err
 }
 
 func (n *natractl) check(ctx context.Context, id string, p *Policy) error {

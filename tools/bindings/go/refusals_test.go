@@ -171,7 +171,8 @@ var targetRefusals = []refusal{
 		attachTo(func(*natra.Target) {})},
 	{"nothing to detach", syscall.EINVAL, "...ifname...",
 		func(ctx context.Context, n *natra.Handle, _ pod) error {
-			return n.Detach(ctx, natra.Target{})
+			_, err := n.Detach(ctx, natra.Target{})
+			return err
 		}},
 	{"nothing to find", syscall.ENOENT, "...",
 		func(ctx context.Context, n *natra.Handle, _ pod) error {
@@ -181,7 +182,7 @@ var targetRefusals = []refusal{
 	{"mode fixed", syscall.EINVAL, "attach_mode: 'refusals-live' has ...",
 		func(ctx context.Context, n *natra.Handle, _ pod) error {
 			policy := mbit(10, 10)
-			policy.AttachMode = natra.ModeClsactHostside
+			policy.AttachMode = natra.AttachModeClsactHostside
 			return n.Configure(ctx, live, policy)
 		}},
 	{"differs", syscall.EBADE, "ingress_rate_bits_per_sec: 'refusals-live' has 10000000, not 11000000",

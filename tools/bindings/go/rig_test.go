@@ -132,7 +132,7 @@ func attach(t testing.TB, n *natra.Handle, target natra.Target, policy natra.Pol
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := n.Detach(context.Background(), natra.Target{ID: info.ID}); err != nil {
+		if _, err := n.Detach(context.Background(), natra.Target{ID: info.ID}); err != nil {
 			t.Error(err)
 		}
 	})

@@ -96,8 +96,8 @@ type Policy struct {
 	// attached, or zero.
 
 	IngressMode IngressMode `json:"ingress_mode"`
-	AttachMode  Mode        `json:"attach_mode"`
-	EDTPacing   EDT         `json:"edt_pacing"`
+	AttachMode  AttachMode  `json:"attach_mode"`
+	EDTPacing   EDTPacing   `json:"edt_pacing"`
 	SLI         SLI         `json:"sli"`
 	// Peers whose traffic is limited, or whose traffic is not, as CIDR blocks. At most
 	// one of the two lists.
@@ -132,13 +132,13 @@ type Info struct {
 	Policy    Policy `json:"policy"`
 	Effective Policy `json:"effective"`
 	// Mode is the one that is used.
-	Mode Mode `json:"mode"`
+	Mode AttachMode `json:"mode"`
 	// EDTActive and PaceActive say whether egress and ingress are paced.
 	EDTActive  bool `json:"edt_active"`
 	PaceActive bool `json:"pace_active"`
-	// FqIsOurs and HostFqIsOurs: natra added this fq, and removes it.
-	FqIsOurs     bool `json:"fq_is_ours"`
-	HostFqIsOurs bool `json:"host_fq_is_ours"`
+	// FQIsOurs and HostFQIsOurs: natra added this fq, and removes it.
+	FQIsOurs     bool `json:"fq_is_ours"`
+	HostFQIsOurs bool `json:"host_fq_is_ours"`
 	// InterfaceGone: the interface or its namespace does not exist any more.
 	InterfaceGone bool `json:"interface_gone"`
 	// Unshaped: no limit holds, see [Handle.RecordUnshaped].
@@ -247,7 +247,7 @@ func (h *Histogram) Total() (total uint64) {
 // UnmarshalJSON reads what natractl writes: the buckets that have counted something.
 func (h *Histogram) UnmarshalJSON(data []byte) error {
 	var wire struct {
-		Sum     time.Duration `json:"ns_sum"`
+		Sum     time.Duration `json:"sum_ns"`
 		Buckets []struct {
 			UpTo  time.Duration `json:"up_to_ns"`
 			Count uint64        `json:"count"`
@@ -297,13 +297,13 @@ type DirectionStats struct {
 	OverConnections Count `json:"over_connections"`
 
 	// DelaySum is what was asked of all packets paced.
-	DelaySum         time.Duration `json:"delay_ns_sum"`
+	DelaySum         time.Duration `json:"delay_sum_ns"`
 	EventsReported   uint64        `json:"events_reported"`
 	EventsSuppressed uint64        `json:"events_suppressed"`
 
-	// OverLimit is when small flows that are not charged exceeded the limit last, by
+	// OverLimitTime is when small flows that are not charged exceeded the limit last, by
 	// CLOCK_MONOTONIC, and OverLimitPercent what passed then, in percent of the limit.
-	OverLimit        time.Duration `json:"over_limit_ns"`
+	OverLimitTime    time.Duration `json:"over_limit_time_ns"`
 	OverLimitPercent uint64        `json:"over_limit_percent"`
 
 	// The backstop of [Stats] has none of these.
@@ -464,30 +464,32 @@ func (n *Neighbour) UnmarshalJSON(data []byte) error {
 // Leftovers is what upstream's bandwidth plugin left on the host side of an interface.
 type Leftovers struct {
 	HostIfname string `json:"host_ifname"`
-	// TBF: a root qdisc limits ingress; with HTB it is an htb.
-	TBF             bool   `json:"tbf"`
-	HTB             bool   `json:"htb"`
-	IngressRedirect bool   `json:"ingress_redirect"`
-	IFBIfname       string `json:"ifb_ifname"`
-	WaitingMs       uint32 `json:"waiting_ms"`
+	IFBIfname  string `json:"ifb_ifname"`
+	// Waiting is how long what is in the longer queue takes; 0: less than 100 ms.
+	Waiting time.Duration `json:"waiting_ns"`
+	// LimitsIngress: a root qdisc does, a tbf or, with IsHTB, an htb. LimitsEgress: a
+	// redirect to IFBIfname does.
+	LimitsIngress bool `json:"limits_ingress"`
+	LimitsEgress  bool `json:"limits_egress"`
+	IsHTB         bool `json:"is_htb"`
 }
 
 // Features are those of this kernel.
 type Features struct {
 	Kernel string `json:"kernel"`
 	// KernelOK: it has what natra needs; else Reason names what it lacks.
-	KernelOK    bool   `json:"kernel_ok"`
-	BPF         bool   `json:"bpf"`
-	BPFFS       bool   `json:"bpffs"`
-	TCX         bool   `json:"tcx"`
-	Clsact      bool   `json:"clsact"`
-	Fq          bool   `json:"fq"`
-	AutoMode    Mode   `json:"auto_mode"`
-	AutoEDT     bool   `json:"auto_edt"`
-	Reason      string `json:"reason"`
-	CoarseClock bool   `json:"coarse_clock"`
-	Atomics     bool   `json:"atomics"`
-	NetnsCookie bool   `json:"netns_cookie"`
-	SetTstamp   bool   `json:"set_tstamp"`
-	ABI         uint32 `json:"abi"`
+	KernelOK    bool       `json:"kernel_ok"`
+	BPF         bool       `json:"bpf"`
+	BPFFS       bool       `json:"bpffs"`
+	TCX         bool       `json:"tcx"`
+	Clsact      bool       `json:"clsact"`
+	FQ          bool       `json:"fq"`
+	AutoMode    AttachMode `json:"auto_mode"`
+	AutoEDT     bool       `json:"auto_edt"`
+	Reason      string     `json:"reason"`
+	CoarseClock bool       `json:"coarse_clock"`
+	Atomics     bool       `json:"atomics"`
+	NetnsCookie bool       `json:"netns_cookie"`
+	SetTstamp   bool       `json:"set_tstamp"`
+	ABI         uint32     `json:"abi"`
 }

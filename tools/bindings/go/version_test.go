@@ -81,7 +81,7 @@ func TestOlderLibrary(t *testing.T) {
 
 func TestHistogram(t *testing.T) {
 	var h natra.Histogram
-	err := h.UnmarshalJSON([]byte(`{"count": 6, "ns_sum": 5000, "buckets": [
+	err := h.UnmarshalJSON([]byte(`{"count": 6, "sum_ns": 5000, "buckets": [
 		{"up_to_ns": 1024, "count": 1}, {"up_to_ns": 4096, "count": 2}, {"count": 3}]}`))
 	if err != nil || h.Sum != 5000 || h.Count[0] != 1 || h.Count[2] != 2 ||
 		h.Count[natra.HistogramBuckets-1] != 3 || h.Total() != 6 {

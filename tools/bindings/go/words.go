@@ -4,26 +4,26 @@ package natra
 
 import "fmt"
 
-// Mode is the place where the programs sit.
-type Mode uint32
+// AttachMode is the place where the programs sit.
+type AttachMode uint32
 
 // The host-side modes need a veth whose peer is in the caller's network namespace.
 const (
-	ModeAuto Mode = iota // the first that this kernel can do
-	ModeTCXPodside
-	ModeClsactPodside
-	ModeTCXHostside
-	ModeClsactHostside
+	AttachModeAuto AttachMode = iota // the first that this kernel can do
+	AttachModeTCXPodside
+	AttachModeClsactPodside
+	AttachModeTCXHostside
+	AttachModeClsactHostside
 )
 
-// EDT says whether egress is paced by earliest departure times.
-type EDT uint32
+// EDTPacing says whether egress is paced by earliest departure times.
+type EDTPacing uint32
 
 // Pacing needs the fq qdisc on the pod's interface.
 const (
-	EDTAuto EDT = iota // if the kernel can, and no other qdisc is there
-	EDTOn              // fail without it
-	EDTOff             // never touch a qdisc
+	EDTPacingAuto EDTPacing = iota // if the kernel can, and no other qdisc is there
+	EDTPacingOn                    // fail without it
+	EDTPacingOff                   // never touch a qdisc
 )
 
 // FastPass is the treatment of flows under the heavy-hitter threshold.
@@ -59,9 +59,9 @@ type Direction uint32
 
 // DirectionNone is that of an [Event] whose attachment is gone.
 const (
-	DirectionIngress Direction = iota // into the pod
-	DirectionEgress                   // out of the pod
-	DirectionNone
+	DirectionIngress Direction = 0 // into the pod
+	DirectionEgress  Direction = 1 // out of the pod
+	DirectionNone    Direction = 255
 )
 
 // EventReason says what has begun, see [Event].
@@ -122,13 +122,13 @@ var (
 	fastPassWords    = []string{"free", "strict", "off"}
 	ingressModeWords = []string{"police", "pace"}
 	sliWords         = []string{"off", "on"}
-	directionWords   = []string{"ingress", "egress", "-"}
+	directionWords   = []string{"ingress", "egress"}
 	reasonWords      = []string{"heavy", "dropped_rate", "dropped_horizon",
 		"mice_over_share", "over_limit"}
 	codeWords = []string{"", "not_attached", "no_netns", "no_group", "no_class", "locked",
 		"other_id", "other_qdisc", "leftovers", "fixed", "unshaped", "pod_fq", "host_fq", "limits_differ",
 		"classes_differ", "annotation", "other_interface", "bypassed", "field"}
-	levelWords = []string{"error", "warning", "info", "debug"}
+	levelWords = []string{"error", "warn", "info", "debug"}
 )
 
 // unknown stands for a value that a newer library has.
@@ -155,21 +155,30 @@ func value[T ~uint32](kind string, words []string, text []byte, to *T) error {
 	return fmt.Errorf("natra: %q is no %s", text, kind)
 }
 
-func (m Mode) String() string        { return word(modeWords, uint32(m)) }
-func (e EDT) String() string         { return word(edtWords, uint32(e)) }
+func (m AttachMode) String() string  { return word(modeWords, uint32(m)) }
+func (e EDTPacing) String() string   { return word(edtWords, uint32(e)) }
 func (f FastPass) String() string    { return word(fastPassWords, uint32(f)) }
 func (i IngressMode) String() string { return word(ingressModeWords, uint32(i)) }
 func (s SLI) String() string         { return word(sliWords, uint32(s)) }
-func (d Direction) String() string   { return word(directionWords, uint32(d)) }
 func (r EventReason) String() string { return word(reasonWords, uint32(r)) }
 func (c Code) String() string        { return word(codeWords, uint32(c)) }
 func (l Level) String() string       { return word(levelWords, uint32(l)) }
 
-// MarshalText returns the word.
-func (m Mode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+// noDirection is the word for DirectionNone.
+const noDirection = "-"
+
+func (d Direction) String() string {
+	if d == DirectionNone {
+		return noDirection
+	}
+	return word(directionWords, uint32(d))
+}
 
 // MarshalText returns the word.
-func (e EDT) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
+func (m AttachMode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// MarshalText returns the word.
+func (e EDTPacing) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
 
 // MarshalText returns the word.
 func (f FastPass) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
@@ -187,16 +196,16 @@ func (d Direction) MarshalText() ([]byte, error) { return []byte(d.String()), ni
 func (r EventReason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 // UnmarshalText reads the word. "none" is the mode of a kernel that has none.
-func (m *Mode) UnmarshalText(text []byte) error {
+func (m *AttachMode) UnmarshalText(text []byte) error {
 	if string(text) == "none" {
-		*m = ModeAuto
+		*m = AttachModeAuto
 		return nil
 	}
 	return value("mode", modeWords, text, m)
 }
 
 // UnmarshalText reads the word.
-func (e *EDT) UnmarshalText(text []byte) error {
+func (e *EDTPacing) UnmarshalText(text []byte) error {
 	return value("EDT pacing", edtWords, text, e)
 }
 
@@ -217,6 +226,10 @@ func (s *SLI) UnmarshalText(text []byte) error {
 
 // UnmarshalText reads the word.
 func (d *Direction) UnmarshalText(text []byte) error {
+	if string(text) == noDirection {
+		*d = DirectionNone
+		return nil
+	}
 	return value("direction", directionWords, text, d)
 }
 

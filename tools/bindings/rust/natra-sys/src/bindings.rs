@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Made by natra-sys/bindgen from include/natra/natra.h.
+pub const NATRA_HISTOGRAM_BUCKETS: u32 = 31;
+pub const NATRA_FLOWS_MAX: u32 = 576;
 pub const NATRA_ID_MAX: u32 = 255;
 pub const NATRA_NAME_MAX: u32 = 255;
 pub const NATRA_SUBNETS_MAX: u32 = 1024;
@@ -10,7 +12,6 @@ pub const NATRA_GROUP_NAME_MAX: u32 = 127;
 pub const NATRA_WEIGHT_MAX: u32 = 64;
 pub const NATRA_RATE_MIN_BITS_PER_SEC: u32 = 1;
 pub const NATRA_RATE_MAX_BITS_PER_SEC: u64 = 1000000000000000;
-pub const NATRA_HISTOGRAM_BUCKETS: u32 = 31;
 pub type __uint8_t = ::std::os::raw::c_uchar;
 pub type __uint16_t = ::std::os::raw::c_ushort;
 pub type __uint32_t = ::std::os::raw::c_uint;
@@ -58,24 +59,114 @@ extern "C" {
 pub struct natra_leftovers {
     pub sz: usize,
     pub host_ifname: [::std::os::raw::c_char; 16usize],
-    pub tbf: bool,
-    pub ingress_redirect: bool,
     pub ifb_ifname: [::std::os::raw::c_char; 16usize],
-    pub waiting_ms: u32,
-    pub htb: bool,
+    pub waiting_ns: u64,
+    pub limits_ingress: bool,
+    pub limits_egress: bool,
+    pub is_htb: bool,
+    pub reserved: [u8; 5usize],
 }
-pub const NATRA_MODE_AUTO: natra_mode = 0;
-pub const NATRA_MODE_TCX_PODSIDE: natra_mode = 1;
-pub const NATRA_MODE_CLSACT_PODSIDE: natra_mode = 2;
-pub const NATRA_MODE_TCX_HOSTSIDE: natra_mode = 3;
-pub const NATRA_MODE_CLSACT_HOSTSIDE: natra_mode = 4;
-pub const NATRA_MODE_MAX: natra_mode = 5;
-pub type natra_mode = ::std::os::raw::c_uint;
-pub const NATRA_EDT_AUTO: natra_edt = 0;
-pub const NATRA_EDT_ON: natra_edt = 1;
-pub const NATRA_EDT_OFF: natra_edt = 2;
-pub const NATRA_EDT_MAX: natra_edt = 3;
-pub type natra_edt = ::std::os::raw::c_uint;
+extern "C" {
+    pub fn natra_find_leftovers(
+        n: *mut natra,
+        target: *const natra_target,
+        ret_leftovers: *mut natra_leftovers,
+    ) -> ::std::os::raw::c_int;
+}
+extern "C" {
+    pub fn natra_drain_leftovers(
+        n: *mut natra,
+        target: *const natra_target,
+    ) -> ::std::os::raw::c_int;
+}
+extern "C" {
+    pub fn natra_remove_leftovers(
+        n: *mut natra,
+        target: *const natra_target,
+    ) -> ::std::os::raw::c_int;
+}
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct natra_count {
+    pub packets: u64,
+    pub bytes: u64,
+}
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct natra_histogram {
+    pub sum_ns: u64,
+    pub count: [u64; 31usize],
+}
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct natra_direction_stats {
+    pub mice: natra_count,
+    pub admitted: natra_count,
+    pub paced: natra_count,
+    pub marked: natra_count,
+    pub dropped_rate: natra_count,
+    pub dropped_horizon: natra_count,
+    pub unlimited: natra_count,
+    pub over_packets: natra_count,
+    pub over_connections: natra_count,
+    pub other: natra_count,
+    pub delay_sum_ns: u64,
+    pub events_reported: u64,
+    pub events_suppressed: u64,
+    pub over_limit_time_ns: u64,
+    pub over_limit_percent: u64,
+    pub room: [u64; 15usize],
+}
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct natra_connect_stats {
+    pub begun: u64,
+    pub repeated: u64,
+    pub refused: u64,
+    pub forgotten: u64,
+    pub accepted: natra_histogram,
+    pub room: [u64; 12usize],
+}
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct natra_stats {
+    pub sz: usize,
+    pub ingress: natra_direction_stats,
+    pub egress: natra_direction_stats,
+    pub backstop: natra_direction_stats,
+    pub ingress_heavy_flows: u32,
+    pub egress_heavy_flows: u32,
+    pub ingress_delays: natra_histogram,
+    pub egress_delays: natra_histogram,
+    pub ingress_connects: natra_connect_stats,
+    pub egress_connects: natra_connect_stats,
+}
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
+pub struct natra_flow {
+    pub saddr: [u8; 16usize],
+    pub daddr: [u8; 16usize],
+    pub sport: u16,
+    pub dport: u16,
+    pub ip_version: u8,
+    pub protocol: u8,
+    pub bytes: u64,
+    pub packets: u64,
+    pub idle_ns: u64,
+    pub room: [u64; 8usize],
+}
+pub const NATRA_ATTACH_MODE_AUTO: natra_attach_mode = 0;
+pub const NATRA_ATTACH_MODE_TCX_PODSIDE: natra_attach_mode = 1;
+pub const NATRA_ATTACH_MODE_CLSACT_PODSIDE: natra_attach_mode = 2;
+pub const NATRA_ATTACH_MODE_TCX_HOSTSIDE: natra_attach_mode = 3;
+pub const NATRA_ATTACH_MODE_CLSACT_HOSTSIDE: natra_attach_mode = 4;
+pub const NATRA_ATTACH_MODE_MAX: natra_attach_mode = 5;
+pub type natra_attach_mode = ::std::os::raw::c_uint;
+pub const NATRA_EDT_PACING_AUTO: natra_edt_pacing = 0;
+pub const NATRA_EDT_PACING_ON: natra_edt_pacing = 1;
+pub const NATRA_EDT_PACING_OFF: natra_edt_pacing = 2;
+pub const NATRA_EDT_PACING_MAX: natra_edt_pacing = 3;
+pub type natra_edt_pacing = ::std::os::raw::c_uint;
 pub const NATRA_FAST_PASS_FREE: natra_fast_pass = 0;
 pub const NATRA_FAST_PASS_STRICT: natra_fast_pass = 1;
 pub const NATRA_FAST_PASS_OFF: natra_fast_pass = 2;
@@ -92,6 +183,7 @@ pub type natra_sli = ::std::os::raw::c_uint;
 pub const NATRA_DIRECTION_INGRESS: natra_direction = 0;
 pub const NATRA_DIRECTION_EGRESS: natra_direction = 1;
 pub const NATRA_DIRECTION_MAX: natra_direction = 2;
+pub const NATRA_DIRECTION_NONE: natra_direction = 255;
 pub type natra_direction = ::std::os::raw::c_uint;
 pub const NATRA_LOG_ERROR: natra_log_level = 0;
 pub const NATRA_LOG_WARN: natra_log_level = 1;
@@ -119,6 +211,7 @@ pub struct natra_open_opts {
     pub cancelled_fn: natra_cancelled_fn,
     pub cancelled_arg: *mut ::std::os::raw::c_void,
     pub refuse_other_abi: bool,
+    pub reserved: [u8; 7usize],
 }
 impl Default for natra_open_opts {
     fn default() -> Self {
@@ -188,13 +281,13 @@ pub struct natra_policy {
     pub ingress_connection_rate_per_sec: u64,
     pub egress_connection_rate_per_sec: u64,
     pub group: [::std::os::raw::c_char; 128usize],
-    pub group_is_automatic: u32,
+    pub group_is_automatic: bool,
     pub group_weight: u32,
     pub group_floor_bits_per_sec: u64,
     pub automatic_group: *const natra_group_info,
     pub ingress_mode: natra_ingress_mode,
-    pub attach_mode: natra_mode,
-    pub edt_pacing: natra_edt,
+    pub attach_mode: natra_attach_mode,
+    pub edt_pacing: natra_edt_pacing,
     pub sli: natra_sli,
     pub shaped_subnets: *const *const ::std::os::raw::c_char,
     pub shaped_subnets_len: usize,
@@ -238,6 +331,7 @@ pub struct natra_annotations {
     pub allowed_len: usize,
     pub allow_all: bool,
     pub skip_bad: bool,
+    pub reserved: [u8; 6usize],
 }
 impl Default for natra_annotations {
     fn default() -> Self {
@@ -259,7 +353,7 @@ pub struct natra_info {
     pub reason: [::std::os::raw::c_char; 256usize],
     pub policy: natra_policy,
     pub effective: natra_policy,
-    pub mode: natra_mode,
+    pub mode: natra_attach_mode,
     pub edt_active: bool,
     pub pace_active: bool,
     pub fq_is_ours: bool,
@@ -274,12 +368,13 @@ pub struct natra_info {
     pub ingress_prog_id: u32,
     pub egress_prog_id: u32,
     pub host_prog_id: u32,
-    pub pin_path: [::std::os::raw::c_char; 128usize],
+    pub pin_path: [::std::os::raw::c_char; 512usize],
     pub program_is_current: bool,
     pub other_abi: bool,
     pub ingress_bypassed_percent: u32,
     pub egress_bypassed_percent: u32,
     pub upgrade_is_in_place: bool,
+    pub reserved: [u8; 11usize],
 }
 impl Default for natra_info {
     fn default() -> Self {
@@ -289,76 +384,6 @@ impl Default for natra_info {
             s.assume_init()
         }
     }
-}
-#[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
-pub struct natra_count {
-    pub packets: u64,
-    pub bytes: u64,
-}
-#[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
-pub struct natra_histogram {
-    pub sum_ns: u64,
-    pub count: [u64; 31usize],
-}
-#[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
-pub struct natra_direction_stats {
-    pub mice: natra_count,
-    pub admitted: natra_count,
-    pub paced: natra_count,
-    pub marked: natra_count,
-    pub dropped_rate: natra_count,
-    pub dropped_horizon: natra_count,
-    pub unlimited: natra_count,
-    pub over_packets: natra_count,
-    pub over_connections: natra_count,
-    pub other: natra_count,
-    pub delay_ns_sum: u64,
-    pub events_reported: u64,
-    pub events_suppressed: u64,
-    pub over_limit_ns: u64,
-    pub over_limit_percent: u64,
-    pub room: [u64; 15usize],
-}
-#[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
-pub struct natra_connect_stats {
-    pub begun: u64,
-    pub repeated: u64,
-    pub refused: u64,
-    pub forgotten: u64,
-    pub accepted: natra_histogram,
-    pub room: [u64; 12usize],
-}
-#[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
-pub struct natra_stats {
-    pub sz: usize,
-    pub ingress: natra_direction_stats,
-    pub egress: natra_direction_stats,
-    pub backstop: natra_direction_stats,
-    pub ingress_heavy_flows: u32,
-    pub egress_heavy_flows: u32,
-    pub ingress_delays: natra_histogram,
-    pub egress_delays: natra_histogram,
-    pub ingress_connects: natra_connect_stats,
-    pub egress_connects: natra_connect_stats,
-}
-#[repr(C)]
-#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
-pub struct natra_flow {
-    pub saddr: [u8; 16usize],
-    pub daddr: [u8; 16usize],
-    pub sport: u16,
-    pub dport: u16,
-    pub ip_version: u8,
-    pub protocol: u8,
-    pub bytes: u64,
-    pub packets: u64,
-    pub idle_ns: u64,
-    pub room: [u64; 4usize],
 }
 pub const NATRA_EVENT_HEAVY: natra_event_reason = 0;
 pub const NATRA_EVENT_DROPPED_RATE: natra_event_reason = 1;
@@ -382,6 +407,7 @@ pub struct natra_event {
     pub class_name: [::std::os::raw::c_char; 32usize],
     pub over_percent: u32,
     pub group: [::std::os::raw::c_char; 128usize],
+    pub reserved: [u8; 4usize],
 }
 impl Default for natra_event {
     fn default() -> Self {
@@ -404,11 +430,12 @@ pub struct natra_group_info {
     pub parent: *const ::std::os::raw::c_char,
     pub floor_bits_per_sec: u64,
     pub weight: u32,
+    pub room: [u64; 8usize],
     pub members: u32,
-    pub automatic: u32,
+    pub automatic: bool,
     pub ingress_charged: natra_count,
     pub egress_charged: natra_count,
-    pub over_limit_ns: [u64; 2usize],
+    pub over_limit_time_ns: [u64; 2usize],
     pub over_limit_percent: [u64; 2usize],
     pub free_bytes: [u64; 2usize],
 }
@@ -437,6 +464,7 @@ pub struct natra_neighbour {
     pub is_ours: bool,
     pub is_before_ours: bool,
     pub is_on_host: bool,
+    pub reserved: [u8; 5usize],
 }
 impl Default for natra_neighbour {
     fn default() -> Self {
@@ -502,7 +530,7 @@ pub struct natra_features {
     pub tcx: bool,
     pub clsact: bool,
     pub fq: bool,
-    pub auto_mode: natra_mode,
+    pub auto_mode: natra_attach_mode,
     pub auto_edt: bool,
     pub reason: [::std::os::raw::c_char; 256usize],
     pub coarse_clock: bool,
@@ -510,6 +538,7 @@ pub struct natra_features {
     pub netns_cookie: bool,
     pub set_tstamp: bool,
     pub abi: u32,
+    pub reserved: [u8; 8usize],
 }
 impl Default for natra_features {
     fn default() -> Self {
@@ -547,10 +576,10 @@ extern "C" {
     ) -> ::std::os::raw::c_int;
 }
 extern "C" {
-    pub fn natra_mode_name(mode: natra_mode) -> *const ::std::os::raw::c_char;
+    pub fn natra_attach_mode_name(attach_mode: natra_attach_mode) -> *const ::std::os::raw::c_char;
 }
 extern "C" {
-    pub fn natra_edt_name(edt: natra_edt) -> *const ::std::os::raw::c_char;
+    pub fn natra_edt_pacing_name(edt_pacing: natra_edt_pacing) -> *const ::std::os::raw::c_char;
 }
 extern "C" {
     pub fn natra_fast_pass_name(fast_pass: natra_fast_pass) -> *const ::std::os::raw::c_char;
@@ -564,15 +593,24 @@ extern "C" {
     pub fn natra_sli_name(sli: natra_sli) -> *const ::std::os::raw::c_char;
 }
 extern "C" {
-    pub fn natra_parse_mode(
+    pub fn natra_direction_name(direction: natra_direction) -> *const ::std::os::raw::c_char;
+}
+extern "C" {
+    pub fn natra_event_reason_name(reason: natra_event_reason) -> *const ::std::os::raw::c_char;
+}
+extern "C" {
+    pub fn natra_log_level_name(level: natra_log_level) -> *const ::std::os::raw::c_char;
+}
+extern "C" {
+    pub fn natra_parse_attach_mode(
         text: *const ::std::os::raw::c_char,
-        ret_mode: *mut natra_mode,
+        ret_attach_mode: *mut natra_attach_mode,
     ) -> ::std::os::raw::c_int;
 }
 extern "C" {
-    pub fn natra_parse_edt(
+    pub fn natra_parse_edt_pacing(
         text: *const ::std::os::raw::c_char,
-        ret_edt: *mut natra_edt,
+        ret_edt_pacing: *mut natra_edt_pacing,
     ) -> ::std::os::raw::c_int;
 }
 extern "C" {
@@ -684,6 +722,7 @@ extern "C" {
         n: *mut natra,
         target: *const natra_target,
         ret_id: *mut ::std::os::raw::c_char,
+        size: usize,
     ) -> ::std::os::raw::c_int;
 }
 extern "C" {
@@ -749,9 +788,6 @@ extern "C" {
     pub fn natra_events_close(events: *mut natra_events);
 }
 extern "C" {
-    pub fn natra_event_name(reason: natra_event_reason) -> *const ::std::os::raw::c_char;
-}
-extern "C" {
     pub fn natra_foreach_neighbour(
         n: *mut natra,
         id: *const ::std::os::raw::c_char,
@@ -765,25 +801,6 @@ extern "C" {
         target: *const natra_target,
         policy: *const natra_policy,
         reason: *const ::std::os::raw::c_char,
-    ) -> ::std::os::raw::c_int;
-}
-extern "C" {
-    pub fn natra_find_leftovers(
-        n: *mut natra,
-        target: *const natra_target,
-        ret_leftovers: *mut natra_leftovers,
-    ) -> ::std::os::raw::c_int;
-}
-extern "C" {
-    pub fn natra_drain_leftovers(
-        n: *mut natra,
-        target: *const natra_target,
-    ) -> ::std::os::raw::c_int;
-}
-extern "C" {
-    pub fn natra_remove_leftovers(
-        n: *mut natra,
-        target: *const natra_target,
     ) -> ::std::os::raw::c_int;
 }
 extern "C" {

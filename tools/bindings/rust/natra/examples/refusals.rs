@@ -2,7 +2,7 @@
 //! Prints what libnatra says to bad input. `tests/rust/refusals.c` does the same in C, and
 //! `tests/rust/test.py` compares the two.
 
-use natra::{Edt, Mode, Natra, Netns, Options, Policy, Result, Target};
+use natra::{AttachMode, EdtPacing, Natra, Netns, Options, Policy, Result, Target};
 
 fn say<T>(name: &str, result: Result<T>) {
     match result {
@@ -38,11 +38,11 @@ fn policies(natra: &mut Natra) {
         ..rates()
     };
     let mode = Policy {
-        attach_mode: Mode::Unknown(99),
+        attach_mode: AttachMode::Unknown(99),
         ..rates()
     };
     let edt = Policy {
-        edt_pacing: Edt::Unknown(99),
+        edt_pacing: EdtPacing::Unknown(99),
         ..rates()
     };
 

@@ -26,11 +26,13 @@
 //!
 //!     let info = natra.attach(&target, &policy)?;
 //!     println!("{}: {}", info.mode, info.reason);
-//!     natra.detach(&Target::id("example"))
+//!     natra.detach(&Target::id("example"))?;
+//!     Ok(())
 //! }
 //! ```
 #![deny(missing_docs)]
 
+mod counters;
 mod error;
 mod types;
 mod walk;
@@ -44,18 +46,15 @@ use std::ptr::{self, NonNull};
 
 use natra_sys as sys;
 
+pub use counters::{ConnectStats, Count, DirectionStats, Flow, Histogram, Stats};
 pub use error::{Error, Result};
-/// Counters, which are the same in C.
-pub use natra_sys::{
-    natra_connect_stats as ConnectStats, natra_count as Count,
-    natra_direction_stats as DirectionStats, natra_flow as Flow, natra_histogram as Histogram,
-    natra_stats as Stats,
-};
 pub use types::{Annotations, AutomaticGroup, Class, Features, Info, Netns, Policy, Target};
 pub use words::{
-    parse_rate, parse_size, parse_time, Code, Direction, Edt, FastPass, IngressMode, Mode, Sli,
+    parse_rate, parse_size, parse_time, AttachMode, Code, Direction, EdtPacing, FastPass,
+    IngressMode, Sli,
 };
 
+use counters::FromC;
 use error::{c_string, ENOMEM, ENOSYS};
 
 extern "C" {
@@ -66,6 +65,7 @@ extern "C" {
 /// The level of a line of the library's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
+#[non_exhaustive]
 pub enum LogLevel {
     Error,
     Warn,
@@ -318,12 +318,13 @@ impl Natra {
         self.done(r)
     }
 
-    /// Removes an attachment; succeeds when there is nothing.
-    pub fn detach(&mut self, target: &Target) -> Result<()> {
+    /// Removes an attachment. Returns whether there was one.
+    pub fn detach(&mut self, target: &Target) -> Result<bool> {
         let target = target.to_c()?;
         let r = unsafe { sys::natra_detach(self.handle.as_ptr(), &target.target) };
 
-        self.done(r)
+        self.done(r)?;
+        Ok(r > 0)
     }
 
     /// Compares the kernel's state with what was last set, and that with `policy`.
@@ -352,7 +353,14 @@ impl Natra {
     pub fn find(&mut self, target: &Target) -> Result<String> {
         let target = target.to_c()?;
         let mut id = [0; sys::NATRA_ID_MAX as usize + 1];
-        let r = unsafe { sys::natra_find(self.handle.as_ptr(), &target.target, id.as_mut_ptr()) };
+        let r = unsafe {
+            sys::natra_find(
+                self.handle.as_ptr(),
+                &target.target,
+                id.as_mut_ptr(),
+                id.len(),
+            )
+        };
 
         self.done(r)?;
         Ok(types::text_at(id.as_ptr()))
@@ -361,21 +369,20 @@ impl Natra {
     /// Reads the counters of an attachment.
     pub fn stats(&mut self, id: &str) -> Result<Stats> {
         let id = c_string("id", id)?;
-        let mut stats = Stats {
-            sz: size_of::<Stats>(),
+        let mut stats = sys::natra_stats {
+            sz: size_of::<sys::natra_stats>(),
             ..Default::default()
         };
         let r = unsafe { sys::natra_stats(self.handle.as_ptr(), id.as_ptr(), &mut stats) };
 
         self.done(r)?;
-        Ok(stats)
+        Ok(Stats::from_c(&stats))
     }
 
     /// Reads the heavy flows of one direction, sorted by bytes, descending.
     pub fn top(&mut self, id: &str, direction: Direction) -> Result<Vec<Flow>> {
-        const TABLE: usize = 32;
         let id = c_string("id", id)?;
-        let mut flows = vec![Flow::default(); TABLE];
+        let mut flows = vec![sys::natra_flow::default(); sys::NATRA_FLOWS_MAX as usize];
         let mut len = flows.len();
         let r = unsafe {
             sys::natra_top(
@@ -388,8 +395,7 @@ impl Natra {
         };
 
         self.done(r)?;
-        flows.truncate(len);
-        Ok(flows)
+        Ok(flows[..len].iter().map(Flow::from_c).collect())
     }
 
     /// Removes attachments whose interface is gone, and, with a network, those of that

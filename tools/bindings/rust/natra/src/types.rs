@@ -11,7 +11,7 @@ use std::slice;
 use natra_sys as sys;
 
 use crate::error::{c_string, Result};
-use crate::words::{Edt, FastPass, IngressMode, Mode, Sli};
+use crate::words::{AttachMode, EdtPacing, FastPass, IngressMode, Sli};
 
 /// The place of an interface's network namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -213,7 +213,7 @@ macro_rules! policy {
                     $($number: c.$number,)*
                     $($word: $enum::from_c(c.$word),)*
                     group: text_of(&c.group),
-                    group_is_automatic: c.group_is_automatic != 0,
+                    group_is_automatic: c.group_is_automatic,
                     ..Default::default()
                 }
             }
@@ -258,9 +258,9 @@ policy! {
     /// Marks and drops, or delay.
     ingress_mode: IngressMode,
     /// Where the programs are.
-    attach_mode: Mode,
+    attach_mode: AttachMode,
     /// Departure times.
-    edt_pacing: Edt,
+    edt_pacing: EdtPacing,
     /// Measured connections.
     sli: Sli,
     }
@@ -364,7 +364,7 @@ impl Policy {
         {
             *to = *from as c_char;
         }
-        policy.group_is_automatic = self.group_is_automatic.into();
+        policy.group_is_automatic = self.group_is_automatic;
         if let Some(group) = &group {
             policy.automatic_group = &**group;
         }
@@ -436,6 +436,7 @@ impl Annotations {
                 allowed_len: allowed.len(),
                 allow_all: self.allow_all,
                 skip_bad: self.skip_bad,
+                ..Default::default()
             },
             _texts: texts,
             _allowed: allowed,
@@ -472,7 +473,7 @@ pub struct Info {
     pub policy: Policy,
     /// With the defaults filled in.
     pub effective: Policy,
-    pub mode: Mode,
+    pub mode: AttachMode,
     pub edt_active: bool,
     pub pace_active: bool,
     pub fq_is_ours: bool,
@@ -510,7 +511,7 @@ impl Info {
             reason: text_of(&c.reason),
             policy: Policy::from_c(&c.policy),
             effective: Policy::from_c(&c.effective),
-            mode: Mode::from_c(c.mode),
+            mode: AttachMode::from_c(c.mode),
             edt_active: c.edt_active,
             pace_active: c.pace_active,
             fq_is_ours: c.fq_is_ours,
@@ -548,7 +549,7 @@ pub struct Features {
     pub tcx: bool,
     pub clsact: bool,
     pub fq: bool,
-    pub auto_mode: Mode,
+    pub auto_mode: AttachMode,
     pub auto_edt: bool,
     pub reason: String,
     pub coarse_clock: bool,
@@ -568,7 +569,7 @@ impl Features {
             tcx: c.tcx,
             clsact: c.clsact,
             fq: c.fq,
-            auto_mode: Mode::from_c(c.auto_mode),
+            auto_mode: AttachMode::from_c(c.auto_mode),
             auto_edt: c.auto_edt,
             reason: text_of(&c.reason),
             coarse_clock: c.coarse_clock,

@@ -9,6 +9,7 @@ use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 
 use natra_sys as sys;
 
+use crate::counters::FromC;
 use crate::error::{c_string, Result, ECANCELED};
 use crate::types::text_at;
 use crate::{Class, Info, Natra, Stats};
@@ -70,6 +71,8 @@ unsafe extern "C" fn on_stats<F: FnMut(Info, Option<&Stats>) -> ControlFlow<()>>
     stats: *const sys::natra_stats,
 ) -> c_int {
     let walk = &mut *(arg as *mut Walk<F>);
+
+    let stats = stats.as_ref().map(Stats::from_c);
 
     walk.step(|each| each(Info::from_c(&*info), stats.as_ref()))
 }

@@ -83,26 +83,26 @@ macro_rules! reads {
 
 words! {
     /// Where the programs are.
-    Mode, natra_mode, natra_mode_name,
-    Auto = NATRA_MODE_AUTO,
+    AttachMode, natra_attach_mode, natra_attach_mode_name,
+    Auto = NATRA_ATTACH_MODE_AUTO,
     /// TCX on the pod's interface.
-    TcxPodside = NATRA_MODE_TCX_PODSIDE,
+    TcxPodside = NATRA_ATTACH_MODE_TCX_PODSIDE,
     /// clsact on the pod's interface.
-    ClsactPodside = NATRA_MODE_CLSACT_PODSIDE,
+    ClsactPodside = NATRA_ATTACH_MODE_CLSACT_PODSIDE,
     /// TCX on the host-side veth.
-    TcxHostside = NATRA_MODE_TCX_HOSTSIDE,
+    TcxHostside = NATRA_ATTACH_MODE_TCX_HOSTSIDE,
     /// clsact on the host-side veth.
-    ClsactHostside = NATRA_MODE_CLSACT_HOSTSIDE,
+    ClsactHostside = NATRA_ATTACH_MODE_CLSACT_HOSTSIDE,
 }
 
 words! {
     /// Whether egress is paced by departure times, which needs fq.
-    Edt, natra_edt, natra_edt_name,
-    Auto = NATRA_EDT_AUTO,
+    EdtPacing, natra_edt_pacing, natra_edt_pacing_name,
+    Auto = NATRA_EDT_PACING_AUTO,
     /// Fail without it.
-    On = NATRA_EDT_ON,
+    On = NATRA_EDT_PACING_ON,
     /// Never touch a qdisc.
-    Off = NATRA_EDT_OFF,
+    Off = NATRA_EDT_PACING_OFF,
 }
 
 words! {
@@ -131,8 +131,8 @@ words! {
     On = NATRA_SLI_ON,
 }
 
-reads!(Mode, natra_parse_mode, "mode");
-reads!(Edt, natra_parse_edt, "edt");
+reads!(AttachMode, natra_parse_attach_mode, "mode");
+reads!(EdtPacing, natra_parse_edt_pacing, "edt");
 reads!(FastPass, natra_parse_fast_pass, "fast_pass");
 reads!(IngressMode, natra_parse_ingress_mode, "ingress_mode");
 reads!(Sli, natra_parse_sli, "sli");
@@ -182,6 +182,7 @@ words! {
 
 /// A direction, seen from the pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Direction {
     /// Into the pod.
     Ingress,

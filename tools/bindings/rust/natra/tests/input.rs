@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! What the crate adds to C's checks; `examples/refusals.rs` shows C's own.
 
-use natra::{Annotations, Class, Edt, FastPass, IngressMode, Mode, Natra, Policy, Sli, Target};
+use natra::{
+    Annotations, AttachMode, Class, EdtPacing, FastPass, IngressMode, Natra, Policy, Sli, Target,
+};
 
 #[test]
 fn nul_bytes_are_refused_by_their_field() {
@@ -121,17 +123,17 @@ fn words_are_those_of_the_command_line() {
         "tcx-hostside",
         "clsact-hostside",
     ] {
-        assert_eq!(word.parse::<Mode>().unwrap().to_string(), word);
+        assert_eq!(word.parse::<AttachMode>().unwrap().to_string(), word);
     }
-    assert_eq!("off".parse::<Edt>().unwrap(), Edt::Off);
+    assert_eq!("off".parse::<EdtPacing>().unwrap(), EdtPacing::Off);
     assert_eq!("strict".parse::<FastPass>().unwrap(), FastPass::Strict);
     assert_eq!("pace".parse::<IngressMode>().unwrap(), IngressMode::Pace);
     assert_eq!("on".parse::<Sli>().unwrap(), Sli::On);
     assert_eq!(
-        "no".parse::<Edt>().unwrap_err().to_string(),
+        "no".parse::<EdtPacing>().unwrap_err().to_string(),
         "edt: 'no' is unknown"
     );
-    assert_eq!(Mode::Unknown(99).to_string(), "99");
+    assert_eq!(AttachMode::Unknown(99).to_string(), "99");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 use natra::{
-    AutomaticGroup, Class, Code, Direction, FastPass, LogLevel, Mode, Natra, Netns, Options,
+    AttachMode, AutomaticGroup, Class, Code, Direction, FastPass, LogLevel, Natra, Netns, Options,
     Policy, Target,
 };
 
@@ -63,7 +63,7 @@ fn whole_life() {
     );
     assert_eq!(info.policy, policy("10M", "20M"));
     assert_eq!(info.effective.ingress_burst_bits, 5_000_000);
-    assert_ne!(info.mode, Mode::Auto);
+    assert_ne!(info.mode, AttachMode::Auto);
     assert!(info.ingress_prog_id > 0 && info.program_is_current && !info.unshaped);
     assert_eq!(natra.query(id).unwrap(), info);
 
