@@ -47,9 +47,9 @@ class GroupFile(Case):
         self.assertEqual(agent.get("/readyz")[0], 503)
         self.write("a")
         agent.wait_ready()
-        self.assertIn("natra_failed_groups 0\n", agent.get("/metrics")[1])
+        self.assertIn("natra_unreadable_groups_file 0\n", agent.get("/metrics")[1])
         self.path.write_text("{")
-        wait_until(lambda: "natra_failed_groups 1\n" in agent.get("/metrics")[1], agent.log)
+        wait_until(lambda: "natra_unreadable_groups_file 1\n" in agent.get("/metrics")[1], agent.log)
         self.assertEqual(agent.get("/readyz")[0], 200)
 
     def test_more_groups_than_fit(self):

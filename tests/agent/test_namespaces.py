@@ -73,7 +73,7 @@ class Namespaces(Case):
         self.until("a", (5000000, 0))
 
     def until_old(self, is_old):
-        wait_until(lambda: f"natra_unreadable_namespaces {is_old}\n" in self.agent.get("/metrics")[1],
+        wait_until(lambda: f"natra_unreadable_namespaces_file {is_old}\n" in self.agent.get("/metrics")[1],
                    self.agent.log)
 
     def test_copy_that_cannot_be_written(self):

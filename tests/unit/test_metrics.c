@@ -251,7 +251,7 @@ TH_TEST(no_two_series_have_the_same_labels)
 		"interface=\"eth0\",direction=\"egress\",le=\"0.004194304\"} 2\n",
 		"natra_connects_begun_total{namespace=\"shop\",pod=\"web\","
 		"interface=\"eth0\",direction=\"egress\"} 4\n",
-		"natra_connect_syns_repeated_total{namespace=\"shop\",pod=\"web\","
+		"natra_connects_repeated_total{namespace=\"shop\",pod=\"web\","
 		"interface=\"eth0\",direction=\"egress\"} 6\n",
 		"natra_connects_refused_total{namespace=\"shop\",pod=\"web\","
 		"interface=\"eth0\",direction=\"egress\"} 8\n",
@@ -367,8 +367,8 @@ TH_TEST(groups_have_series)
 #define GROUP(name)                                                            \
 	"natra_group_" name                                                    \
 	"{group=\"team\",kind=\"administrator\",direction=\"egress\"} "
-	assert_non_null(strstr(t.text, GROUP("bytes_total") "500\n"));
-	assert_non_null(strstr(t.text, GROUP("packets_total") "4\n"));
+	assert_non_null(strstr(t.text, GROUP("charged_bytes_total") "500\n"));
+	assert_non_null(strstr(t.text, GROUP("charged_packets_total") "4\n"));
 	assert_non_null(strstr(t.text, GROUP("limit_bytes_per_second") "10\n"));
 	assert_non_null(strstr(
 		t.text,

@@ -64,6 +64,13 @@ static void describe(const struct groupfile_report *report, enum work_end end,
 			       report->error, report->failed);
 }
 
+static void note_failures(struct health *health,
+			  const struct groupfile_report *report)
+{
+	health->unreadable_groups_file = !report->is_read;
+	health->failed_groups = report->is_read ? report->failed : 0;
+}
+
 static void say(struct groupfile *g, const struct groupfile_report *report,
 		enum work_end end)
 {
@@ -78,7 +85,7 @@ static void say(struct groupfile *g, const struct groupfile_report *report,
 		health_fail(g->health, PART_GROUPS, NATRA_LOG_ERROR, "%s: %s",
 			    g->path, error);
 	if (end == WORK_DONE)
-		g->health->failed_groups = report->failed;
+		note_failures(g->health, report);
 	if (g->was_read && error[0] && strcmp(g->said, error) != 0)
 		log_write(g->jobs->log, NATRA_LOG_ERROR, "%s: %s", g->path,
 			  error);

@@ -47,7 +47,8 @@ struct health {
 	bool old_namespaces;
 	size_t stuck_jobs;    /* were killed and do not end */
 	size_t stuck_views;   /* ... of these, on which no limits depend */
-	size_t failed_groups; /* of the file, or 1 for the file itself */
+	size_t failed_groups; /* of the file */
+	bool unreadable_groups_file;
 };
 
 void health_init(struct health *health, struct log *log);

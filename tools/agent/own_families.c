@@ -55,18 +55,23 @@ static void write_hooks(struct exposition *e, const struct health *health)
 static void write_files(struct exposition *e, const struct health *health)
 {
 	static const struct metric namespaces = {
-		"natra_unreadable_namespaces", METRIC_GAUGE, NULL,
+		"natra_unreadable_namespaces_file", METRIC_GAUGE, NULL,
 		"The file of namespaces cannot be read or copied: what pods have is"
 		" older, or none."};
 	static const struct metric groups = {
 		"natra_failed_groups", METRIC_GAUGE, NULL,
-		"Groups of the file that could not be set at the last look; 1 if it"
-		" could not be read."};
+		"Groups of the file that could not be set at the last look."};
+	static const struct metric groups_file = {
+		"natra_unreadable_groups_file", METRIC_GAUGE, NULL,
+		"The file of groups cannot be read: the groups that were set stay."};
 
 	if (health->parts[PART_NAMESPACES].is_on)
 		write_one(e, &namespaces, no_labels, health->old_namespaces);
-	if (health->parts[PART_GROUPS].is_on)
+	if (health->parts[PART_GROUPS].is_on) {
 		write_one(e, &groups, no_labels, health->failed_groups);
+		write_one(e, &groups_file, no_labels,
+			  health->unreadable_groups_file);
+	}
 }
 
 void own_families_write(struct exposition *e, const struct scrape *scrape)

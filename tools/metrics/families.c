@@ -424,7 +424,7 @@ static const struct {
 	{{"natra_connects_refused", METRIC_COUNTER, NULL,
 	  "TCP connections that were answered by a reset, where sli is on."},
 	 write_refused},
-	{{"natra_connect_syns_repeated", METRIC_COUNTER, NULL,
+	{{"natra_connects_repeated", METRIC_COUNTER, NULL,
 	  "SYNs that were sent again, where sli is on."},
 	 write_repeated},
 	{{"natra_connects_forgotten", METRIC_COUNTER, NULL,

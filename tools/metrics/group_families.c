@@ -53,10 +53,10 @@ void groups_write(struct exposition *e, const struct node_metrics *node)
 		uint64_t (*value)(const struct group_metrics *group,
 				  bool egress);
 	} list[] = {
-		{{"natra_group_bytes", METRIC_COUNTER, "bytes",
+		{{"natra_group_charged_bytes", METRIC_COUNTER, "bytes",
 		  "Bytes on the wire that were charged to the group."},
 		 group_bytes},
-		{{"natra_group_packets", METRIC_COUNTER, NULL,
+		{{"natra_group_charged_packets", METRIC_COUNTER, NULL,
 		  "Packets that were charged to the group."},
 		 group_packets},
 		{{"natra_group_limit_bytes_per_second", METRIC_GAUGE,
