@@ -534,7 +534,7 @@ NATRA_API int natra_group_set(struct natra *n,
 /**
  * @brief Remove a group that natra_group_set has made. Succeeds when there is none of
  *        this name.
- * @return 0; -EINVAL; -EBUSY it has members, or may have one whose record cannot be
+ * @return 1 removed; 0 there was none; -EINVAL; -EBUSY it has members, or may have one whose record cannot be
  *         read, or is a parent, which natra_error() says; -ESTALE; -EPERM; -ENOMEM.
  */
 NATRA_API int natra_group_remove(struct natra *n, const char *name);

@@ -70,7 +70,7 @@ static int remove_group(struct natra *n, const char *name)
 			"group '%s' may have a member: the record of '%s' cannot be read",
 			name, members->id);
 	groups_clear(&groups, number);
-	return 0;
+	return 1;
 }
 
 int natra_group_remove(struct natra *n, const char *name)
@@ -79,7 +79,7 @@ int natra_group_remove(struct natra *n, const char *name)
 
 	if (r == 0)
 		r = remove_group(n, name);
-	if (r == 0)
+	if (r >= 0)
 		groups_sweep(n);
 	return finish(n, r);
 }

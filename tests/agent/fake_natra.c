@@ -350,7 +350,9 @@ int __wrap_natra_group_set(struct natra *n,
 
 int __wrap_natra_group_remove(struct natra *n, const char *name)
 {
-	return called("group_remove", "name=%s", name);
+	int r = called("group_remove", "name=%s", name);
+
+	return r < 0 ? r : 1;
 }
 
 int __wrap_natra_foreach_group(struct natra *n, natra_group_fn fn, void *arg)

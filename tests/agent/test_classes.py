@@ -183,7 +183,7 @@ class Classes(KernelCase):
         run("nsenter", f"--net={self.node.netns('a')}", "tc", "filter", "del", "dev", "eth0",
             "egress")
         code, error = self.natra_check("a")
-        self.assertEqual(code, 1)
+        self.assertEqual(code, 3)
         self.assertIn("is not on the clsact", error)
         self.assertEqual(edit({**start, "natra.io/other": "1"}), [])
         self.assertEqual(len(edit({IN: "10M", "natra.io/classes":
@@ -203,7 +203,7 @@ class Classes(KernelCase):
         value[-564] = "0x01"
         run("bpftool", "map", "update", "pinned", pin, "key", "hex", "00", "00", "00", "00",
             "value", "hex", *(byte[2:] for byte in value))
-        self.assertEqual(self.natra_check("a")[0], 1)
+        self.assertEqual(self.natra_check("a")[0], 3)
         self.assertIn("interrupted", self.natra_check("a")[1])
         self.assertEqual(len(edit({**start, "natra.io/other": "1"})), 1)
         self.assertEqual(self.natra_check("a"), (0, ""))

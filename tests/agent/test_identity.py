@@ -293,7 +293,7 @@ class Identity(KernelCase):
         self.assertEqual(self.limits(), {"net/a/eth0": 10000000})
         p = subprocess.run([NATRACTL, "--bpffs", str(self.bpffs), "check", "net/a/eth0"],
                            text=True, capture_output=True)
-        self.assertEqual(p.returncode, 1)
+        self.assertEqual(p.returncode, 3)
         self.assertIn("is not the one that has the limits", p.stderr)
 
 

@@ -250,6 +250,7 @@ TH_TEST(a_stopped_holder_is_named)
 		end_holder(pid);
 	}
 	assert_int_equal(natra_detach(n, &target), 1);
+	assert_int_equal(natra_group_remove(n, "locks"), 1);
 	assert_int_equal(natra_group_remove(n, "locks"), 0);
 	natra_close(n);
 }

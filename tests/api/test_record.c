@@ -394,7 +394,7 @@ TH_TEST(no_group_is_removed)
 	assert_int_equal(natra_foreach_group(n, count_group, &left), 0);
 	assert_int_equal(left, 2);
 	rig_write(record.fd, record.value);
-	OK(natra_group_remove(n, "team"));
+	GIVES(1, natra_group_remove(n, "team"));
 	left = 0;
 	assert_int_equal(natra_foreach_group(n, count_group, &left), 0);
 	assert_int_equal(left, 0);

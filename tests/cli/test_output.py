@@ -237,12 +237,14 @@ class Human(unittest.TestCase):
 
     def test_errors(self):
         for args in (["show", "no"], ["stats", "no"], ["set", "no", "--egress-rate",
-                     "1M"], ["check", "gone"],
+                     "1M"],
                      ["attach", "none", "--egress-rate", "1M"]):
             with self.subTest(args=args):
                 r = run(*args)
                 self.assertEqual((r.returncode, r.stdout), (1, b""))
                 self.assertRegex(r.stderr, rb"^natractl: .+\n$")
+        r = run("check", "gone")
+        self.assertEqual((r.returncode, r.stdout, r.stderr.count(b"\n")), (3, b"", 1))
         with open("/dev/full", "w", encoding="ascii") as full:
             r = run("list", stdout=full)
         self.assertEqual(r.returncode, 1)
@@ -250,7 +252,7 @@ class Human(unittest.TestCase):
 
     def test_probe_tells_by_its_exit_code(self):
         r = run("probe")
-        self.assertEqual((r.returncode, r.stderr), (1, b""))
+        self.assertEqual((r.returncode, r.stderr), (3, b""))
         self.assertIn(b"kernel      5.10.0 (lacks what natra needs)\n",
                       r.stdout)
         self.assertRegex(r.stdout, rb"clock +yes\natomics +no\ncookie +no\n"
@@ -286,7 +288,7 @@ class Human(unittest.TestCase):
 
     def test_what_an_upgrade_would_do(self):
         r = run("upgrade", "--check")
-        self.assertEqual((r.returncode, r.stderr), (1, b""))
+        self.assertEqual((r.returncode, r.stderr), (3, b""))
         self.assertEqual([line.partition(":")[0] for line in r.stdout.decode().splitlines()],
                          ["refused   shop/web-0", "in place  a\\x0ab\\xff\\xed\\xa0\\x80\\xc2\\x9b",
                           "current   shop/web-0"])
@@ -295,7 +297,7 @@ class Human(unittest.TestCase):
         layout = {"FAKE_LAYOUT": "1"}
         r = run("upgrade", "--check", "--json", "evil", "bare", env=layout)
         self.assertEqual((r.returncode, [(a["id"], a["upgrade"]) for a in json.loads(r.stdout)]),
-                         (1, [("evil", "replaced"), ("bare", "refused")]))
+                         (3, [("evil", "replaced"), ("bare", "refused")]))
         self.assertEqual(run("upgrade", "--check", "evil", env=layout).returncode, 3)
         # Nothing was upgraded.
         self.assertEqual(r.stderr, b"")

@@ -166,7 +166,7 @@ class Table(unittest.TestCase):
         self.assertEqual(run("top", "--interval", "1", "--json", pods=0).stdout, "[]\n")
 
     def test_options_that_do_not_fit_are_refused(self):
-        for args, words in ((["-n", "3"], "-n: needs an ID"),
+        for args, words in ((["-n", "3"], "--flows: needs an ID"),
                             (["web", "--interval", "1"], "--interval: cannot stand"),
                             (["--interval", "61"], "'61' is not between 1 and 60")):
             r = run("top", *args)

@@ -544,7 +544,7 @@ class Pods(States):
         remove_pins(p)
         mend = p.find()["differs"]["mend"]
         self.assertEqual(re.findall(r"--group (\S+) --group-limits (\S+)", mend),
-                         [("shop", "ingress=1000000000,egress=2000000000")])
+                         [("shop", "ingress-rate=1000000000,egress-rate=2000000000")])
         p.mend(mend)
         self.assertEqual(self.groups(p), {"shop": (10**9, 2 * 10**9, 1)})
         p.tool("detach", ID)

@@ -297,12 +297,12 @@ def clsact_recreated(s, mode):
     if tcx:
         s.checked(f"{what} with clsact", natra)
     else:
-        s.checked(f"{what} with clsact", natra, code=1, names="is not on")
+        s.checked(f"{what} with clsact", natra, code=3, names="is not on")
         # Attaching again repairs it.
         natra.attach(CAP, CAP)
         s.order(f"{what} with clsact", natra, site, ["natra", "ok"])
         site.flush()
-        s.checked(f"{what}, the front flushed", natra, code=1, names="is not on")
+        s.checked(f"{what}, the front flushed", natra, code=3, names="is not on")
         site.clsact("ok")
         natra.attach(CAP, CAP)
         s.checked(f"{what} and repaired", natra)

@@ -287,8 +287,8 @@ def reported(rep, lim, words):
     """Check what natractl check reports; the CNI's CHECK calls the same function."""
     p = lim.run("check", lim.id)
     text = p.stderr.strip() or p.stdout.strip()
-    rep.check("  natractl check says", str(p.returncode), f"1, '{words}'",
-              p.returncode == 1 and words in text)
+    rep.check("  natractl check says", str(p.returncode), f"3, '{words}'",
+              p.returncode == 3 and words in text)
     if words not in text:
         rep.shown("  it says", text)
 

@@ -88,7 +88,7 @@ def change(report, rig, root, revision, what):
 
     recorder = Recorder(rig.meters())
     install()
-    report.equal(f"{what}: upgrade --check", foreseen(root), (["refused"], 1))
+    report.equal(f"{what}: upgrade --check", foreseen(root), (["refused"], 3))
     natractl(root, *LIMIT)
     time.sleep(1)
     for way, most in zip(("into", "out of"), recorder.end()):

@@ -118,13 +118,13 @@ static bool remove_one(struct natra *n, const char *name,
 {
 	int r = natra_group_remove(n, name);
 
-	if (r == 0)
-		report->removed++;
+	if (r >= 0)
+		report->removed += (size_t)r;
 	else if (r == -EBUSY)
 		report->waiting++;
 	else
 		failed(report, "'%s': %s", name, natra_error(n));
-	return r == 0;
+	return r >= 0;
 }
 
 /* A group is removed before its parent, which was set before it. Those that stay keep

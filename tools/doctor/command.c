@@ -73,8 +73,8 @@ static void add_limits(struct shell *shell,
 		const char *name;
 		uint64_t value;
 	} items[] = {
-		{"ingress", group->ingress_rate_bits_per_sec},
-		{"egress", group->egress_rate_bits_per_sec},
+		{"ingress-rate", group->ingress_rate_bits_per_sec},
+		{"egress-rate", group->egress_rate_bits_per_sec},
 		{"weight", group->weight},
 		{"floor", group->floor_bits_per_sec},
 	};

@@ -9,9 +9,10 @@
 
 static int refuse_item(const char *item)
 {
-	return usage_error(opts_name(OPT_GROUP_LIMITS), item,
-			   "is not ingress=RATE, egress=RATE, parent=NAME, "
-			   "weight=N or floor=RATE");
+	return usage_error(
+		opts_name(OPT_GROUP_LIMITS), item,
+		"is not ingress-rate=RATE, egress-rate=RATE, parent=NAME, "
+		"weight=N or floor=RATE");
 }
 
 static int read_item(struct automatic_group *group, const char *item)
@@ -20,8 +21,8 @@ static int read_item(struct automatic_group *group, const char *item)
 		const char *name;
 		uint64_t *rate;
 	} rates[] = {
-		{"ingress=", &group->info.ingress_rate_bits_per_sec},
-		{"egress=", &group->info.egress_rate_bits_per_sec},
+		{"ingress-rate=", &group->info.ingress_rate_bits_per_sec},
+		{"egress-rate=", &group->info.egress_rate_bits_per_sec},
 		{"floor=", &group->info.floor_bits_per_sec},
 	};
 	const char *value = strchr(item, '=');

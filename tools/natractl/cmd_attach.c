@@ -112,7 +112,7 @@ static int check_attach(const struct cli *cli, struct natra_policy *policy,
 	    !classes->len)
 		return usage_error(
 			"attach", NULL,
-			"needs --ingress-rate RATE, --egress-rate RATE or --group NAME");
+			"needs --ingress-rate RATE, --egress-rate RATE, --group NAME or --class CLASS");
 	return 0;
 }
 

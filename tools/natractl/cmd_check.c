@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "cli.h"
@@ -7,6 +8,12 @@
 #include "neighbours.h"
 #include "output.h"
 #include "probe.h"
+
+/* The library looked, and something of the limit is not there. */
+static bool is_answer(int r)
+{
+	return r == -EBADE || r == -EUCLEAN || r == -ENODEV;
+}
 
 int cmd_check(struct cli *cli)
 {
@@ -25,8 +32,10 @@ int cmd_check(struct cli *cli)
 			json_add_text(json, "error", natra_error(cli->n));
 		json_print(json);
 	}
-	if (r < 0)
-		return failure(cli, r);
+	if (r < 0) {
+		(void)failure(cli, r);
+		return is_answer(r) ? EXIT_NO : EXIT_FAILURE;
+	}
 	if (!wants_json(cli))
 		puts("ok");
 	hooks_warn(cli, cli->opts.arg);
@@ -102,9 +111,8 @@ int cmd_probe(struct cli *cli)
 		json_print(features_json(&features));
 	else
 		print_features(&features);
-	/* The exit code gives the answer to scripts. */
 	return features.kernel_ok && features.bpf &&
 			       (features.tcx || features.clsact)
 		       ? EXIT_SUCCESS
-		       : EXIT_FAILURE;
+		       : EXIT_NO;
 }

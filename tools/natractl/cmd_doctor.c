@@ -7,10 +7,6 @@
 #include "json.h"
 #include "output.h"
 
-/* The exit code if something is wrong; EXIT_FAILURE says that doctor could not
- * look. */
-enum { EXIT_FOUND = 3 };
-
 static void show(const struct doctor_report *report)
 {
 	if (!report->len) {
@@ -64,7 +60,7 @@ static int run(const struct cli *cli, const struct doctor_request *request)
 		show_json(&report);
 	else
 		show(&report);
-	code = report.len ? EXIT_FOUND : EXIT_SUCCESS;
+	code = report.len ? EXIT_NO : EXIT_SUCCESS;
 	doctor_free(&report);
 	return code;
 }

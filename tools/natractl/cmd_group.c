@@ -281,7 +281,9 @@ static int remove_group(struct cli *cli, const char *name)
 {
 	int r = natra_group_remove(cli->n, name);
 
-	return r < 0 ? failure(cli, r) : EXIT_SUCCESS;
+	if (r < 0)
+		return failure(cli, r);
+	return r > 0 ? EXIT_SUCCESS : no_group(name);
 }
 
 int cmd_group(struct cli *cli)

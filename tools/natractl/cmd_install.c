@@ -12,9 +12,6 @@
 #include "json.h"
 #include "output.h"
 
-/* The exit code if the plugin was kept because something still needs it. */
-enum { EXIT_KEPT = 3 };
-
 /* How often a list may change while it is read, before natractl gives up. */
 #define ROUNDS 5
 
@@ -208,7 +205,7 @@ static int run(struct job *job, const struct install_request *request)
 			"somebody keeps changing the directories, natractl has given up");
 	show_end(job, plan);
 	if (plan->kept)
-		code = EXIT_KEPT;
+		code = EXIT_NO;
 	install_plan_free(plan);
 	return code;
 }
@@ -251,7 +248,7 @@ int cmd_uninstall(struct cli *cli)
 	if (!cli->opts.value[OPT_DRY_RUN])
 		(void)natra_gc(cli->n, NULL, NULL, 0, NULL);
 	r = start(&job);
-	if ((r == EXIT_SUCCESS || r == EXIT_KEPT) &&
+	if ((r == EXIT_SUCCESS || r == EXIT_NO) &&
 	    !cli->opts.value[OPT_DRY_RUN])
 		remove_namespaces(cli);
 	return r;

@@ -15,10 +15,6 @@ struct upgrade {
 	int exit_code;
 };
 
-enum {
-	EXIT_REPLACED = 3, /* counters begin again, and nothing is refused */
-};
-
 /* What an upgrade would do with an attachment. */
 enum outcome { CURRENT, IN_PLACE, REPLACED, REFUSED };
 
@@ -60,10 +56,8 @@ static void check_one(struct upgrade *u, const struct natra_info *info)
 	char why[NATRA_NAME_MAX + 1];
 	enum outcome outcome = foresee(info, why);
 
-	if (outcome == REFUSED)
-		u->exit_code = EXIT_FAILURE;
-	else if (outcome == REPLACED && !u->exit_code)
-		u->exit_code = EXIT_REPLACED;
+	if ((outcome == REFUSED || outcome == REPLACED) && !u->exit_code)
+		u->exit_code = EXIT_NO;
 	if (wants_json(u->cli)) {
 		cJSON *o = cJSON_CreateObject();
 

@@ -36,7 +36,8 @@ static const struct option table[OPT_MAX] = {
 		       "NAME=CIDR,...,ingress-rate=RATE,egress-rate=RATE",
 		       "peers with limits of their own; also dscp=N "
 		       "(repeatable)"},
-	[OPT_GROUP_LIMITS] = {"--group-limits", 0, "ingress=RATE,egress=RATE",
+	[OPT_GROUP_LIMITS] = {"--group-limits", 0,
+			      "ingress-rate=RATE,egress-rate=RATE",
 			      "the group is made with these, and goes with "
 			      "its last member; also parent=NAME, weight=N, "
 			      "floor=RATE"},
@@ -46,7 +47,8 @@ static const struct option table[OPT_MAX] = {
 				   "remove what the bandwidth plugin left"},
 	[OPT_DIRECTION] = {"--direction", 0, "ingress|egress",
 			   "only this direction"},
-	[OPT_FLOWS] = {"-n", 'n', "N", "at most N flows per direction (10)"},
+	[OPT_FLOWS] = {"--flows", 'n', "N",
+		       "at most N flows per direction (10)"},
 	[OPT_WATCH] = {"--watch", 'w', "SECONDS",
 		       "show rates per interval until interrupted"},
 	[OPT_TEXTFILE] = {"--textfile", 0, "FILE",

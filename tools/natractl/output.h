@@ -7,7 +7,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { EXIT_USAGE = 2 };
+/* Beside EXIT_SUCCESS and EXIT_FAILURE: the command line is wrong, and the command could
+ * look, but what it was asked for is not so. */
+enum { EXIT_USAGE = 2, EXIT_NO = 3 };
 
 /* It is returned by value so that a call fits into a printf: the array lives
  * until the end of the full expression. */
