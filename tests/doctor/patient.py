@@ -94,7 +94,7 @@ class Node(InstalledNode):
         """Return both lines of a finding as they are printed on a node of which `/` is
         the root."""
         return [f"{finding['subject']}: {finding['text']}",
-                "    " + re.sub(f" --root {self.root}| --runtime-version '[^']*'| --runtime-version [^ ']+",
+                "    " + re.sub(" --runtime-version '[^']*'| --runtime-version [^ ']+",
                               "", finding["mend"])]
 
     @property

@@ -171,12 +171,12 @@ static void look_at_namespaces(struct node *node)
 		node->namespaces_wrong = text_copy(error.text);
 }
 
-/* Makes the command that installs natra where this node was looked at. */
+/* Makes the command that installs natra where this node was looked at. It is for a shell of the
+ * node, which the agent's container has below another root. */
 static char *install_command(const struct install_request *request)
 {
 	const char *const options[][2] = {
 		{"--platform", request->platform},
-		{"--root", request->root},
 		{"--net-dir", request->net_dir},
 		{"--bin-dir", request->bin_dir},
 		{"--runtime-version", request->runtime_version},
