@@ -80,6 +80,21 @@ def installed(cluster, helm, agent):
     report.true("an edit takes effect, with the chart's role", True)
 
 
+def noted(cluster, helm):
+    """What helm prints at its end warns if a node contradicts the values."""
+    cluster.api.create("/api/v1/nodes", {
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": "rancher"},
+        "status": {"nodeInfo": {"kubeletVersion": "v1.34.2+k3s1"}}})
+    for platform, wanted in (("default", "rancher runs v1.34.2+k3s1, and platform is default: "
+                              "--set platform=k3s"), ("k3s", None)):
+        said = helm("upgrade", "natra", f"{DEPLOY}/chart", "--dry-run=server", "--set",
+                    f"platform={platform}").rpartition("NOTES:")[2]
+        warned = "WARNING: " in said
+        cluster.report.check(f"helm's notes, platform {platform}", " ".join(said.split())[-80:], wanted,
+                             warned and wanted in said if wanted else said and not warned)
+    cluster.api.delete("/api/v1/nodes/rancher")
+
+
 def tested(cluster, helm):
     """Let `helm test` run its pod, for which this stands in for the scheduler."""
     name, said = "natra-test-doctor", []
@@ -138,6 +153,7 @@ def main(cluster, _):
     cluster.report.shown("helm", helm("version", "--short").strip())
     cluster.node.load_image(cluster.arguments.image)
     installed(cluster, helm, agent)
+    noted(cluster, helm)
     tested(cluster, helm)
     upgraded(cluster, helm, agent)
     removed(cluster, helm, agent)
