@@ -86,6 +86,17 @@ class Facts(unittest.TestCase):
                                    read(f"{DEPLOY}/{file}")))
             self.assertEqual(found, {path.removeprefix("github.com/")}, file)
 
+    def test_artifact_hub(self):
+        """What a hub shows of the chart is there, and each link into the repository leads to a file."""
+        chart = read(f"{DEPLOY}/chart/Chart.yaml")
+        for key in ("kubeVersion", "home", "icon", "sources", "maintainers", "keywords",
+                    "  artifacthub.io/license", "  artifacthub.io/images", "  artifacthub.io/links"):
+            self.assertRegex(chart, rf"(?m)^{re.escape(key)}: *\S|^{re.escape(key)}:\n  -", key)
+        links = re.findall(r"/natra/(?:blob/)?main/(\S+)", chart)
+        self.assertGreater(len(links), 1)
+        for path in links:
+            self.assertTrue(os.path.exists(f"{SOURCE}/{path}"), path)
+
     def test_checklist(self):
         """Each test that the checklist names is there."""
         page = read(f"{DEPLOY}/CHECKLIST.md")
