@@ -37,8 +37,10 @@
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define natra_be16(x) ((__u16)__builtin_bswap16((__u16)(x)))
+#define natra_be32(x) ((__u32)__builtin_bswap32((__u32)(x)))
 #else
 #define natra_be16(x) ((__u16)(x))
+#define natra_be32(x) ((__u32)(x))
 #endif
 
 #endif

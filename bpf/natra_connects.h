@@ -38,7 +38,7 @@ natra_inline __u64 natra_connect_reverse(const __u64 *key,
 {
 	return natra_hash_v6(
 		key, t->daddr, t->saddr, t->ports << 16 | t->ports >> 16,
-		natra_hash_kind(t->version, t->protocol, t->fragment));
+		natra_hash_kind(t->version, t->protocol, t->fragment, 0));
 }
 
 /* The initial sequence number is part of the key, so an answer to an older SYN of the

@@ -25,9 +25,11 @@ natra_inline __u64 natra_hash_finish(__u64 h)
 }
 
 /* Packs the tuple's members other than addresses and ports into one word. */
-natra_inline __u32 natra_hash_kind(__u8 version, __u8 protocol, __u8 fragment)
+natra_inline __u32 natra_hash_kind(__u8 version, __u8 protocol, __u8 fragment,
+				   __u8 inner)
 {
-	return (__u32)version << 16 | (__u32)fragment << 8 | protocol;
+	return (__u32)inner << 24 | (__u32)version << 16 |
+	       (__u32)fragment << 8 | protocol;
 }
 
 natra_inline __u64 natra_hash_v6(const __u64 *key, const __u32 *saddr,
@@ -51,9 +53,9 @@ natra_inline __u64 natra_hash_v4(const __u64 *key, __u32 saddr, __u32 daddr,
 natra_inline __u64 natra_hash_tuple(const __u64 *key,
 				    const struct natra_tuple *t)
 {
-	return natra_hash_v6(
-		key, t->saddr, t->daddr, t->ports,
-		natra_hash_kind(t->version, t->protocol, t->fragment));
+	return natra_hash_v6(key, t->saddr, t->daddr, t->ports,
+			     natra_hash_kind(t->version, t->protocol,
+					     t->fragment, t->inner));
 }
 
 #endif

@@ -12,6 +12,7 @@
 
 #define NATRA_LOAD(ctx, offset, to, len)                                       \
 	load_bytes((struct __sk_buff *)(ctx), offset, to, len)
+#define NATRA_INNER(ctx, ports) inner_of((struct __sk_buff *)(ctx), ports)
 
 #include "natra_compiler.h"
 
@@ -40,6 +41,21 @@ static __always_inline int load_bytes(struct __sk_buff *skb, __u32 offset,
 	for (; i < len; i++)
 		((__u8 *)to)[i] = at[i];
 	return 0;
+}
+
+/*
+ * Returns eight bits of the hash that the packet came with. What a socket sends by itself has its
+ * port and none of that: its hash changes with each connect(). In a tunnel's packet there is the
+ * socket of the packet inside, or none.
+ */
+static __always_inline __u8 inner_of(const struct __sk_buff *skb, __u32 ports)
+{
+	const struct bpf_sock *sk = skb->sk;
+	const __u16 *source = (const __u16 *)&ports;
+
+	if (sk && sk->src_port == natra_be16(*source))
+		return 0;
+	return (__u8)skb->hash;
 }
 
 #include "natra_hash.h"
@@ -109,6 +125,18 @@ static __always_inline __u8 fast_version(const struct __sk_buff *skb, __u32 len,
 	return type == natra_be16(NATRA_ETHERTYPE_IPV4) ? 4 : 0;
 }
 
+/* Does what natra_parse_inner does; L4_FAST_LEN bytes can be read. */
+static __always_inline __u8 inner_fast(const struct __sk_buff *skb,
+				       __u8 protocol, const void *l4)
+{
+	const __u32 *words = l4;
+
+	if (natra_likely(protocol != NATRA_PROTO_UDP ||
+			 words[2] != NATRA_WIREGUARD_DATA))
+		return 0;
+	return (__u8)NATRA_FORGET(inner_of(skb, words[0]), words[2]);
+}
+
 /*
  * Hashes by direct packet access what nearly all packets are: TCP or UDP, no
  * VLAN tag in the frame, no IP options or extension headers, no fragment, no
@@ -135,18 +163,20 @@ static __always_inline bool hash_fast(struct __sk_buff *skb, bool tx,
 		if (*(__u8 *)ip4 != 0x45 ||
 		    (ip4->frag_off & natra_be16(0x3fff)))
 			return false;
-		*ret_hash = natra_hash_v4(keys, ip4->saddr, ip4->daddr,
-					  *(__u32 *)(ip4 + 1),
-					  natra_hash_kind(4, protocol, 0));
+		*ret_hash = natra_hash_v4(
+			keys, ip4->saddr, ip4->daddr, *(__u32 *)(ip4 + 1),
+			natra_hash_kind(4, protocol, 0,
+					inner_fast(skb, protocol, ip4 + 1)));
 	} else {
 		protocol = ip6->nexthdr;
 		l3_len = sizeof(*ip6);
 		if (ip6->version != 6 || l3 + sizeof(*ip6) + L4_FAST_LEN > end)
 			return false;
-		*ret_hash =
-			hash_v6(keys, ip6->saddr.in6_u.u6_addr32,
-				ip6->daddr.in6_u.u6_addr32, *(__u32 *)(ip6 + 1),
-				natra_hash_kind(6, protocol, 0));
+		*ret_hash = hash_v6(
+			keys, ip6->saddr.in6_u.u6_addr32,
+			ip6->daddr.in6_u.u6_addr32, *(__u32 *)(ip6 + 1),
+			natra_hash_kind(6, protocol, 0,
+					inner_fast(skb, protocol, ip6 + 1)));
 	}
 	if (protocol == NATRA_PROTO_TCP) {
 		*ret_header_len =
@@ -267,7 +297,7 @@ natra_global __u64 datagram_global(struct __sk_buff *skb,
 		return hash; /* the verifier wants this check */
 	t = &parsed->tuple;
 	key = hash_v6(config->keys, t->saddr, t->daddr, parsed->fragment_id,
-		      natra_hash_kind(t->version, t->protocol, 2));
+		      natra_hash_kind(t->version, t->protocol, 2, 0));
 	datagram = &state->fragmented[key % NATRA_FRAGMENTED];
 	if (!parsed->later_piece) {
 		NATRA_WRITE_ONCE(datagram->hash, hash);
@@ -342,9 +372,9 @@ natra_global int read_slow_global(struct __sk_buff *skb,
 		return 0; /* the verifier wants this check */
 	kind = parse_global(skb, parsed);
 	t = &parsed->tuple;
-	packet->hash =
-		hash_v6(config->keys, t->saddr, t->daddr, t->ports,
-			natra_hash_kind(t->version, t->protocol, t->fragment));
+	packet->hash = hash_v6(config->keys, t->saddr, t->daddr, t->ports,
+			       natra_hash_kind(t->version, t->protocol,
+					       t->fragment, t->inner));
 	if (t->fragment)
 		packet->hash =
 			datagram_global(skb, config, parsed, packet->hash);

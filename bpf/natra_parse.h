@@ -5,6 +5,7 @@
  * so headers may sit outside the linear area and host tests can feed bytes.
  *
  *   int NATRA_LOAD(ctx, offset, to, len)   0 or negative
+ *   __u8 NATRA_INNER(ctx, ports)           tells flows inside of a tunnel apart
  *
  * All packets that claim to be IP and cannot be parsed, or that hide behind
  * more than two VLAN tags, are one flow together. The packets of each other
@@ -109,6 +110,25 @@ natra_inline __u32 natra_l4_len(void *ctx, __u32 offset, __u8 protocol,
 	}
 }
 
+/* The type of WireGuard's packets that have something inside, the first word behind UDP's header. */
+#define NATRA_WIREGUARD_DATA natra_be32(0x04000000)
+
+/*
+ * Tells the flows inside of a WireGuard tunnel apart by eight bits of the hash that the sender's
+ * kernel has left in the packet, which is that of the packet inside. In others the hash tells
+ * nothing, or their receivers drop what another flow has overtaken by some packets (IPsec).
+ */
+natra_inline void natra_parse_inner(void *ctx, __u32 offset,
+				    struct natra_parsed_packet *p)
+{
+	struct natra_tuple *t = &p->tuple;
+
+	if (t->protocol == NATRA_PROTO_UDP && !t->fragment &&
+	    NATRA_LOAD(ctx, offset + NATRA_UDP_LEN, p->raw, 4) == 0 &&
+	    p->raw[0] == NATRA_WIREGUARD_DATA)
+		t->inner = NATRA_INNER(ctx, t->ports);
+}
+
 /* The ports and the end of the layer 4 header. */
 natra_inline void natra_parse_l4(void *ctx, __u32 offset,
 				 struct natra_parsed_packet *p)
@@ -121,6 +141,7 @@ natra_inline void natra_parse_l4(void *ctx, __u32 offset,
 	if (!p->later_piece && natra_has_ports(t->protocol) &&
 	    NATRA_LOAD(ctx, offset, p->raw, sizeof(t->ports)) == 0)
 		t->ports = p->raw[0];
+	natra_parse_inner(ctx, offset, p);
 	/* GSO cuts also what claims to be a fragment, and repeats this header. */
 	p->header_len = offset + natra_l4_len(ctx, offset, t->protocol, p);
 }

@@ -108,7 +108,7 @@ struct natra_tuple {
 	__u8 version;
 	__u8 protocol;
 	__u8 fragment;
-	__u8 pad;
+	__u8 inner; /* of a tunnel's flows, see natra_parse_inner */
 } __attribute__((aligned(8)));
 
 /* What the parser finds, and its buffer. */

@@ -181,6 +181,25 @@ uint32_t slot_flow_now(void)
 	return natra_flow_now(clock_ns(CLOCK_MONOTONIC));
 }
 
+/* Adds an entry to the one before it that has the same flow, if there is one. */
+static void join_flow(struct natra_flow_entry *flows, int at)
+{
+	const struct natra_flow_entry *flow = &flows[at];
+
+	for (int i = 0; i < at; i++) {
+		if (flows[i].tag != flow->tag ||
+		    memcmp(&flows[i].tuple, &flow->tuple,
+			   sizeof(flow->tuple)) != 0)
+			continue;
+		flows[i].bytes += flow->bytes;
+		flows[i].packets += flow->packets;
+		if ((int32_t)(flow->last - flows[i].last) > 0)
+			flows[i].last = flow->last;
+		flows[at].tag = 0;
+		return;
+	}
+}
+
 int slot_flows(struct natra *n, const struct slot *slot,
 	       struct natra_flow_entry *ret_flows)
 {
@@ -198,7 +217,15 @@ int slot_flows(struct natra *n, const struct slot *slot,
 		if (flow.tag !=
 		    natra_flow_tag(natra_hash_tuple(config.keys, &flow.tuple)))
 			flow.tag = 0;
+		/* To a reader a tunnel is one flow, whatever is inside. */
+		if (flow.tag && flow.tuple.inner) {
+			flow.tuple.inner = 0;
+			flow.tag = natra_flow_tag(
+				natra_hash_tuple(config.keys, &flow.tuple));
+		}
 		ret_flows[i] = flow;
+		if (flow.tag)
+			join_flow(ret_flows, i);
 	}
 	return 0;
 }

@@ -5,6 +5,7 @@
 
 #include <bpf/bpf.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "progrun.h"
 #include "util/cleanup.h"
@@ -177,6 +178,57 @@ TH_TEST(datagrams_in_pieces_are_of_their_flows)
 		assert_int_equal(send_pieces(0, ipv6, 30, 2),
 				 NATRA_COUNT_DROPPED_RATE);
 	}
+}
+
+/* Sends a packet of a WireGuard tunnel with this hash. A test run's socket has port 0. Behind a
+ * VLAN tag the packet takes the slow path. */
+static enum natra_counter send_inner(uint16_t port, uint32_t hash, bool tagged)
+{
+	const struct th_context context = {.hash = hash};
+	struct th_result r;
+	struct packet p;
+
+	packet_begin(&p);
+	packet_ethernet(&p);
+	if (tagged)
+		packet_vlan(&p, 0x8100, 10);
+	packet_ipv4(&p, &(struct packet_ip){0});
+	packet_udp(&p, port, 51820);
+	packet_payload(&p, 1400);
+	memcpy(p.data + p.len - 1400, "\4\0\0\0", 4);
+	packet_end(&p);
+	th_send(&run, &p, &context, &r);
+	return r.counter;
+}
+
+TH_TEST(flows_of_a_tunnel_are_told_apart_and_listed_as_one)
+{
+	struct natra_limits limits = th_limits();
+
+	limits.pass = NATRA_PASS_FREE;
+	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
+	th_use_prelude(&run);
+	for (int tagged = 0; tagged < 2; tagged++) {
+		th_set_tat(&run, th_now() + 3600 * TH_SECOND);
+		th_clear_sketch(&run);
+		for (int i = 0; i < 10; i++)
+			(void)send_inner(1000, 0xff01, tagged);
+		assert_int_equal(send_inner(1000, 1, tagged),
+				 NATRA_COUNT_DROPPED_RATE);
+		assert_int_equal(send_inner(1000, 2, tagged), NATRA_COUNT_MICE);
+	}
+	/* What a socket sends by itself is one flow, whatever its hash. */
+	for (uint32_t hash = 1; hash < 10; hash++)
+		(void)send_inner(0, hash, false);
+	assert_int_equal(send_inner(0, 10, false), NATRA_COUNT_DROPPED_RATE);
+
+	limits.pass = NATRA_PASS_OFF;
+	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
+	(void)send_inner(1000, 2, false);
+	assert_int_equal(read_flows(), 2);
+	assert_int_equal(flows[0].tuple.inner, 0);
+	assert_int_equal(flows[1].tuple.inner, 0);
+	assert_int_not_equal(flows[0].tuple.ports, flows[1].tuple.ports);
 }
 
 TH_TEST(mice_and_what_is_not_ip_are_not_listed)

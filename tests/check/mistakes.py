@@ -41,6 +41,8 @@ BPF = (
             "(1U << 10)", "0U", "unit-flows"),
     Mistake("hash-ignores-a-word", "bpf", "natra_hash_v6",
             "key[10] * daddr[3]", "key[10] * daddr[2]", "unit-hash"),
+    Mistake("connect-makes-another-flow", "bpf", "inner_of",
+            "sk->src_port == natra_be16(*source)", "!sk && *source", "bpf-flows"),
     Mistake("cost-rounded-down", "bpf", "natra_cost_ns",
             "rate->mult + dither)", "rate->mult)", "unit-bucket"),
     Mistake("gso-header-once-too-often", "bpf", "natra_gso_len",
@@ -439,6 +441,8 @@ RECORDS = (
             "return r < 0 ? r : 1;", "return 1;", "api-identity"),
     Mistake("other-port-unnoticed", "src", "is_same_port",
             "port->peer_nsid == link->peer_nsid &&", "", "api-identity"),
+    Mistake("tunnel-is-listed-by-what-is-inside", "src", "slot_flows",
+            "flow.tuple.inner = 0;", "", "bpf-flows"),
     Mistake("program-gone-unnoticed", "src", "check_attached",
             "r = check_engine(n, gen, (enum leg)i);", "r = 0;", "api-kept"),
 )

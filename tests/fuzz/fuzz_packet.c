@@ -137,6 +137,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (packet.len)
 		memcpy(copy, data + sizeof(in), packet.len);
 	packet.data = copy;
+	packet.inner = in.has_l2;
 	(void)parse(&packet, in.has_l2 & 1, &res);
 	header_len = res.header_len +
 		     natra_tunnel_len(&packet, natra_enter(&packet, &res),

@@ -30,8 +30,6 @@ CAP = "10M"
 WINDOWS = {"64k": 65536, "1M": 1 << 20}
 RTTS_MS = (0.2, 20, 100)
 MOST = 1.2                      # times the figure of fq_codel
-# A packet takes 0.6 ms of it, and an emulated CPU carries it.
-SHARED_CAP = "20M"
 SHARE, SHARE_BY = 0.5, 0.2      # 0.5 +- 0.1
 # The most that the queue of L4S may be: RFC 9332 has it at 1 ms.
 L4S_MS = 2
@@ -111,19 +109,28 @@ def l4s(r, rep, out, a):
     for ns in ends(r, out):
         ns.sysctl("net.ipv4.tcp_ecn", str(ECN_CLASSIC))
     ends(r, out)[0].run("nft", "-f", "-", input=TO_ECT_1)
+    for cap in a.l4s_caps.split(","):
+        rep.measure(f"l4s {cap}", l4s_cell, r, rep, out, cap, a)
+
+
+def l4s_cell(r, rep, out, cap, a):
     shares, ways = [], []
     for _ in range(a.rounds):
-        lim = limited(r, limiters(out)[NATRA], SHARED_CAP, out)
+        lim = limited(r, limiters(out)[NATRA], cap, out)
         shares.append(first_of_two(r, out, a, "dctcp"))
         ways.append(datagrams(r, out, a))
         lim.detach()
     p50, p99 = (statistics.median(column) for column in zip(*ways))
-    rep.near(f"l4s, {way(out)}: DCTCP's part of both", statistics.median(shares), SHARE, SHARE_BY)
+    rep.near(f"l4s, {cap}, {way(out)}: DCTCP's part of both", statistics.median(shares), SHARE, SHARE_BY)
     rep.shown("  a datagram's way, p50", f"{p50:.3f} ms")
     rep.most("  p99", p99, L4S_MS, " ms")
 
 
 def accecn(r, rep, out, a):
+    rep.measure("accecn", accecn_cell, r, rep, out, a)
+
+
+def accecn_cell(r, rep, out, a):
     """Two streams, of which the second one's other end knows no ECN."""
     word = ECN_ACCURATE if int(os.uname().release.split(".")[0]) >= 7 else ECN_CLASSIC
     for ns, ecn in ((r.pod, word), (r.clients[0], word), (r.clients[1], ECN_OFF)):
@@ -139,12 +146,8 @@ def accecn(r, rep, out, a):
         rep.least("  packets marked", marked, 1)
 
 
-def whole(part):
-    return lambda r, rep, out, a: rep.measure(part.__name__, part, r, rep, out, a)
-
-
 def main(rep, a):
-    parts = {"busy": busy, "l4s": whole(l4s), "accecn": whole(accecn)}
+    parts = {"busy": busy, "l4s": l4s, "accecn": accecn}
     if not Natra().json("probe")["fq"]:
         skip("CONFIG_NET_SCH_FQ")
     if a.rounds > 1:
@@ -158,5 +161,7 @@ def main(rep, a):
 if __name__ == "__main__":
     run_script(main,
         option("--only", help="of the above, by comma"), *OPTIONS,
+        # Of the first one a packet takes 0.6 ms; an emulated CPU carries it.
+        option("--l4s-caps", default="20M"),
         option("--settle", type=float, default=3),
         option("--seconds", type=float, default=5))

@@ -62,8 +62,7 @@ def seconds_of(send, seconds, offered=OFFERED):
         for _ in range(16):
             sent += send()
         now = time.monotonic()
-        # A pause leaves some of the machine to others: ten times the cap does not need
-        # it all.
+        # A pause leaves some of the machine to others: ten times the cap does not need all.
         ahead = begin + sent * 8 / offered - now
         if ahead > 0:
             time.sleep(min(ahead, 0.01))
@@ -97,7 +96,7 @@ def verdict(rep, a, mode, way, what, offered, passed, past=False, times=1):
 
 def write_table(path, parts, passed):
     modes = Natra.modes()
-    commit = sh("git", "-C", os.path.dirname(__file__), "rev-parse", "--short", "HEAD",
+    commit = sh("git", "-C", Path(__file__).parent, "rev-parse", "--short", "HEAD",
                 check=False).strip()
     with open(path, "w", encoding="utf-8") as f:
         print("What passes of ten times the rate, as a multiple of it: tests/net/evasion.py "
@@ -179,6 +178,9 @@ def ports(r, rep, a, mode, fast_pass, ways):
     for way, rate in rates.items():
         verdict(rep, a, mode, way, f"{fast_pass}: one heavy flow from 2000 ports", *rate,
                 past=fast_pass == "free", times=FAST_PASSES[fast_pass])
+    if fast_pass == "free":     # each connect() gives the socket's packets another hash
+        rate, = datagrams(r, a, r.pod, "--reconnect", ways=["out"]).values()
+        verdict(rep, a, mode, "out", "free: connect() before each datagram", *rate)
 
 
 def connections(r, rep, a, mode, fast_pass, ways):

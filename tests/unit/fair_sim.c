@@ -205,7 +205,7 @@ static struct verdict judge(struct sim *sim, struct sim_source *s,
 	const struct natra_limits *l = &sim->limits;
 	uint32_t port = (uint32_t)(s - sim->sources) + 1;
 	uint64_t hash = natra_hash_v4(sim->keys, 1, 2, port * 7919,
-				      natra_hash_kind(4, 6, 0));
+				      natra_hash_kind(4, 6, 0, 0));
 	uint32_t epoch = natra_epoch(sim->now_ns), units = natra_units(bytes);
 	struct verdict v = {.passed = true, .depart_ns = sim->now_ns};
 	enum natra_counter outcome = NATRA_COUNT_MICE;

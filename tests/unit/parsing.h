@@ -16,7 +16,7 @@ struct parsed {
 static inline struct parsed parse_bytes(const struct packet *p, size_t from,
 					size_t len, bool has_l2)
 {
-	struct th_bytes bytes = {p->data + from, len};
+	struct th_bytes bytes = {.data = p->data + from, .len = len};
 	struct parsed ret = {0};
 
 	ret.kind = natra_parse(&bytes, has_l2, &ret.res);

@@ -65,8 +65,8 @@ void sat_begin(const struct sat_judge *judge, uint64_t seed, __u64 rate_bits)
 
 bool sat_packet(__u32 ports, __u32 bytes)
 {
-	const __u64 hash =
-		natra_hash_v4(sat.keys, 1, 2, ports, natra_hash_kind(4, 17, 0));
+	const __u64 hash = natra_hash_v4(sat.keys, 1, 2, ports,
+					 natra_hash_kind(4, 17, 0, 0));
 
 	return sat.judge->is_heavy(hash, natra_units(bytes),
 				   natra_epoch(sat.now_ns));

@@ -42,13 +42,14 @@ TH_TEST(formulas_of_fast_and_slow_path_agree)
 
 	for (int i = 0; i < 1000; i++) {
 		struct natra_tuple t = random_tuple(&seed, 4);
-		__u32 kind = natra_hash_kind(4, t.protocol, t.fragment);
+		__u32 kind =
+			natra_hash_kind(4, t.protocol, t.fragment, t.inner);
 
 		assert_int_equal(natra_hash_v4(keys, t.saddr[0], t.daddr[0],
 					       t.ports, kind),
 				 natra_hash_tuple(keys, &t));
 		t = random_tuple(&seed, 6);
-		kind = natra_hash_kind(6, t.protocol, t.fragment);
+		kind = natra_hash_kind(6, t.protocol, t.fragment, t.inner);
 		assert_int_equal(
 			natra_hash_v6(keys, t.saddr, t.daddr, t.ports, kind),
 			natra_hash_tuple(keys, &t));

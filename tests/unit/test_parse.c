@@ -64,6 +64,34 @@ TH_TEST(device_without_ethernet_has_ip_or_an_opaque_flow)
 			 NATRA_PARSED_OPAQUE);
 }
 
+/* Returns what tells a flow inside of a packet apart that came with 7 for that. The packet is of
+ * UDP or UDP-Lite, and its payload begins with this type of WireGuard's. */
+static uint8_t inner_of_type(uint8_t protocol, uint8_t type, uint16_t fragment)
+{
+	struct packet p;
+	struct natra_parsed_packet res;
+	struct th_bytes bytes = {.data = p.data, .inner = 7};
+
+	packet_begin_ipv4(&p, &(struct packet_ip){.fragment = fragment});
+	packet_ports(&p, protocol, 40000, 51820, 8);
+	packet_payload(&p, 32);
+	p.data[p.len - 32] = type;
+	memset(p.data + p.len - 31, 0, 3);
+	packet_end(&p);
+	bytes.len = p.len;
+	(void)natra_parse(&bytes, true, &res);
+	return res.tuple.inner;
+}
+
+TH_TEST(flows_inside_of_wireguard_are_told_apart)
+{
+	assert_int_equal(inner_of_type(NATRA_PROTO_UDP, 4, 0), 7);
+	assert_int_equal(inner_of_type(NATRA_PROTO_UDP, 1, 0), 0);
+	assert_int_equal(inner_of_type(NATRA_PROTO_UDPLITE, 4, 0), 0);
+	assert_int_equal(
+		inner_of_type(NATRA_PROTO_UDP, 4, PACKET_MORE_FRAGMENTS), 0);
+}
+
 TH_TEST(up_to_two_vlan_tags_are_looked_behind)
 {
 	static const uint16_t tpids[] = {0x8100, 0x88a8};

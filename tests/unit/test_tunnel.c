@@ -20,7 +20,7 @@ static void put16(struct packet *p, size_t at, size_t value)
 
 static __u32 tunnel_len(const struct packet *p)
 {
-	struct th_bytes bytes = {p->data, p->len};
+	struct th_bytes bytes = {.data = p->data, .len = p->len};
 	struct parsed r = parse_packet(p);
 
 	return natra_tunnel_len(&bytes, natra_enter(&bytes, &r.res), GSO_SIZE,
@@ -256,7 +256,7 @@ TH_TEST(flow_stays_that_of_the_outer_packet)
 
 	vxlan(&p, 4789, 6, 0, INNER_LEN);
 	before = after = parse_packet(&p);
-	bytes = (struct th_bytes){p.data, p.len};
+	bytes = (struct th_bytes){.data = p.data, .len = p.len};
 	assert_int_not_equal(natra_tunnel_len(&bytes,
 					      natra_enter(&bytes, &after.res),
 					      GSO_SIZE, &after.res),

@@ -12,6 +12,7 @@
 struct th_bytes {
 	const uint8_t *data;
 	size_t len;
+	uint8_t inner; /* what tells flows inside of a tunnel apart */
 };
 
 /* This behaves like bpf_skb_load_bytes, which clears the target when it
@@ -28,5 +29,6 @@ static inline int th_load_bytes(const struct th_bytes *bytes, uint32_t offset,
 }
 
 #define NATRA_LOAD(ctx, offset, to, len) th_load_bytes(ctx, offset, to, len)
+#define NATRA_INNER(ctx, ports)          ((const struct th_bytes *)(ctx))->inner
 
 #endif

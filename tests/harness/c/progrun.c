@@ -233,6 +233,9 @@ static int load_prelude(int array_fd)
 		MOV(1, 6),
 		CALL(BPF_FUNC_skb_vlan_pop),
 		MOV(1, 6),
+		FIELD(BPF_W, 2, cb[2]),
+		CALL(BPF_FUNC_set_hash),
+		MOV(1, 6),
 		INSN(BPF_LD | BPF_DW | BPF_IMM, 2, BPF_PSEUDO_MAP_FD, 0,
 		     array_fd),
 		INSN(0, 0, 0, 0, 0),
@@ -320,7 +323,8 @@ int th_try_send(struct progrun *run, const struct packet *packet,
 		.priority = c->priority,
 		.mark = c->tstamp_type,
 		.cb = {c->vlan_tci, c->pop_vlan ? 1 : (uint32_t)c->group_mark,
-		       (uint32_t)(c->group_mark >> 32)},
+		       run->through_prelude ? c->hash
+					    : (uint32_t)(c->group_mark >> 32)},
 	};
 	struct __sk_buff out = {0};
 	/* LIBBPF_OPTS is not used here because it is not ISO C. */

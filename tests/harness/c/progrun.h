@@ -31,8 +31,8 @@ struct progrun {
 	struct stub stub;
 	/* The prelude sets what a test run cannot set and then calls the
 	 * program: it takes the type of a time stamp from mark, and the VLAN
-	 * tag that the kernel keeps outside the packet from cb[0]. With cb[1] it
-	 * removes the VLAN tag that is in the packet. */
+	 * tag that the kernel keeps outside the packet from cb[0], and the packet's
+	 * hash from cb[2]. With cb[1] it removes the VLAN tag that is in the packet. */
 	int prelude_fd;
 	int array_fd;
 	bool through_prelude;
@@ -44,6 +44,7 @@ struct th_context {
 	uint64_t tstamp;
 	uint32_t tstamp_type; /* only through the prelude */
 	uint32_t vlan_tci;    /* only through the prelude; 0 for no tag */
+	uint32_t hash;        /* only through the prelude */
 	/* This works only through the prelude. A test run gives a packet a socket
 	 * of its address family, and one that comes with a VLAN tag in it a socket
 	 * of none, which stands for no socket. */

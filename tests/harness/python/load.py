@@ -8,7 +8,8 @@
                                   not waiting for a socket that is full; SIGTERM
                                   ends it early; with --clock and --ahead S
                                   each asks for a departure time (SO_TXTIME) that
-                                  far from now
+                                  far from now; with --reconnect they look like WireGuard's
+                                  and each follows a connect()
   udp-spread IP PORT --hosts N    sends datagrams from a socket that is not connected
                                   to N addresses from IP on, in turn;
                                   the socket may have any number of them on the way
@@ -37,6 +38,7 @@ SO_SNDBUFFORCE = 32             # asm-generic/socket.h
 UDP_SEGMENT = 103               # linux/udp.h
 SO_RCVBUFFORCE, SO_TIMESTAMPNS, SO_TXTIME = 33, 35, 61  # asm-generic/socket.h
 UDP_HEADERS = 14 + 20 + 8       # Ethernet, IPv4, UDP
+WIREGUARD_DATA = b"\4\0\0\0"
 
 
 CLOCKS = {"monotonic": time.CLOCK_MONOTONIC, "tai": time.CLOCK_TAI,
@@ -46,6 +48,11 @@ CLOCKS = {"monotonic": time.CLOCK_MONOTONIC, "tai": time.CLOCK_TAI,
 def sender(s, a, data):
     """Return a function that sends a datagram, with a departure time if one is asked
     for."""
+    if a.reconnect:
+        def again():
+            s.connect((a.ip, a.port))
+            return s.send(WIREGUARD_DATA + data[4:])
+        return again
     if not a.clock:
         return lambda: s.send(data)
     clock, ahead_ns = CLOCKS[a.clock], int(a.ahead * 1e9)
@@ -319,6 +326,7 @@ def main(words=None):
     p.add_argument("--late", type=float, default=0)
     p.add_argument("--clock", choices=CLOCKS)
     p.add_argument("--ahead", type=float, default=0)
+    p.add_argument("--reconnect", action="store_true")
     p.add_argument("--count", type=float, default=float("inf"))
     p.add_argument("--rps", type=float, default=100)
     p.add_argument("--timeout", type=float, default=3)
