@@ -134,7 +134,8 @@
 /* A drop sets its flow's clock to this long before now (2.1 ms), see natra_fair_relieve. */
 #define NATRA_FAIR_RELIEF_NS (1ULL << 21)
 
-/* natra_fair_signals: the chance is 1 when the delay is over the target by 2^26 ns (67 ms). */
+/* natra_fair_signals: the chance is 1 when the delay is over the target by 2^26 ns (67 ms), or by
+ * half of that. */
 #define NATRA_FAIR_RAMP_SHIFT   26
 #define NATRA_FAIR_WHOLE        (1U << 16)
 /* The root of 1/32: no more is dropped of the datagrams of a local sender. One that does not
@@ -547,15 +548,17 @@ natra_inline __u64 natra_fair_target(const struct natra_limits *limits,
  * Decides whether a flow hears so of a packet whose delay is over the target by over_ns. The
  * chance is the square of that part of 67 ms, as RFC 9332 has it for senders that halve their
  * window: few signals keep a long queue away from one flow, and many flows get enough of them.
+ * Of packets whose sender feels no backpressure all that waits is in this queue, and what is
+ * lost is sent again behind it, so for them it is that part of 33 ms.
  * most is the bound of the part, of NATRA_FAIR_WHOLE. Where the signal is a loss, bytes is the
  * packet's length, and the part is less by as much as a packet is shorter than 1 kB: long packets
  * make the queue, and a tunnel's short ones are requests and acknowledgements, which wait for a
  * timer if they are lost.
  */
-natra_inline bool natra_fair_signals(__u64 over_ns, __u32 most, __u32 bytes,
-				     __u32 random)
+natra_inline bool natra_fair_signals(__u64 over_ns, bool felt, __u32 most,
+				     __u32 bytes, __u32 random)
 {
-	__u64 part = over_ns >> (NATRA_FAIR_RAMP_SHIFT - 16);
+	__u64 part = over_ns >> (NATRA_FAIR_RAMP_SHIFT - (felt ? 16 : 17));
 
 	if (part > most)
 		part = most;

@@ -108,7 +108,7 @@ natra_global int signal_global(struct __sk_buff *skb,
 			if (felt && !is_local_tcp(skb))
 				most = NATRA_FAIR_SPARE;
 		}
-		if (!natra_fair_signals(delay_ns - target_ns, most, bytes,
+		if (!natra_fair_signals(delay_ns - target_ns, felt, most, bytes,
 					bpf_get_prandom_u32()))
 			return NATRA_COUNT_PACED;
 	}

@@ -125,8 +125,8 @@ static enum natra_counter hold(struct sim *sim, uint64_t now_ns,
 	uint64_t target_ns = natra_fair_target(l, k_more, cost_ns, true);
 
 	if (outcome != NATRA_COUNT_PACED || turn_ns - now_ns <= target_ns ||
-	    !natra_fair_signals(turn_ns - now_ns - target_ns, NATRA_FAIR_WHOLE,
-				NATRA_FAIR_LONG_BYTES,
+	    !natra_fair_signals(turn_ns - now_ns - target_ns, true,
+				NATRA_FAIR_WHOLE, NATRA_FAIR_LONG_BYTES,
 				(uint32_t)th_rng(&sim->seed)))
 		return outcome;
 	return NATRA_COUNT_MARKED;
