@@ -341,7 +341,7 @@ static void load(struct subject *s)
 	th_look_at_class(&s->run, (uint32_t)subnets.classes_len);
 }
 
-static const struct packet *packet_of(const struct subject *s)
+static const struct packet *packet_for(const struct subject *s)
 {
 	return s->crafted ? &crafted : &packet;
 }
@@ -396,7 +396,7 @@ static struct cost measure_in_chunks(struct subject *s)
 
 		th_clear_sketch(&s->run);
 		th_set_tat(&s->run, tat_of(s));
-		cost = measure(s->run.stub.prog_fd, packet_of(s), s->gso,
+		cost = measure(s->run.stub.prog_fd, packet_for(s), s->gso,
 			       chunk);
 		sum.ns += cost.ns * chunk;
 		sum.instructions += cost.instructions * chunk;
@@ -416,7 +416,7 @@ static pid_t start_beside(const struct subject *s)
 		die("fork", errno);
 	if (pid == 0) {
 		for (;;)
-			(void)measure(s->run.stub.prog_fd, packet_of(s), s->gso,
+			(void)measure(s->run.stub.prog_fd, packet_for(s), s->gso,
 				      10000);
 	}
 	return pid;

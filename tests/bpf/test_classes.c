@@ -20,79 +20,34 @@
 #define EF_CE                                                                  \
 	(EF << 2 | 3) /* with the bits of ECN, which are no part of a DSCP */
 
-/* A packet, and the version of its addresses; 0: it hides them. */
+/* A packet, and the version of its addresses; 0: it hides them. Its TOS goes between these
+ * layers. */
 struct kind {
-	const char *name;
 	int version;
-	int tags;
-	struct packet_ip ip;
-	const char *
-		extensions; /* a digit each, the first of a number in the table */
-	uint16_t fragment6;
-	enum { NOT_IP = 1, TCP, UDP, ECHO } then;
+	const char *front, *behind;
 };
 
 static const struct kind kinds[] = {
-	{"tcp4", 4, .then = TCP},
-	{"tcp6", 6, .then = TCP},
-	{"icmp4", 4, .then = ECHO},
-	{"options4", 4, .ip.options = 10, .then = TCP},
-	{"first fragment4", 4, .ip.fragment = PACKET_MORE_FRAGMENTS,
-	 .then = UDP},
-	{"last fragment4", 4, .ip = {.fragment = 100, .options = 10}},
-	{"vlan4", 4, .tags = 1, .then = TCP},
-	{"vlans4", 4, .tags = 2, .then = UDP},
-	{"vlan6", 6, .tags = 1, .then = UDP},
-	{"extensions6", 6, .extensions = "0456", .then = TCP},
-	{"first fragment6", 6, .fragment6 = 1, .then = UDP},
-	{"last fragment6", 6, .fragment6 = 1448},
-	{"not IP", 0, .then = NOT_IP},
+	{4, "eth ip4", "tcp pad:1514"},
+	{6, "eth ip6", "tcp pad:1514"},
+	{4, "eth ip4", "echo:1:8"},
+	{4, "eth ip4:o10", "tcp pad:1514"},
+	{4, "eth ip4:f0x2000", "udp"},
+	{4, "eth ip4:f100:o10", ""},
+	{4, "eth vlan ip4", "tcp"},
+	{4, "eth svlan vlan:11 ip4", "udp"},
+	{6, "eth vlan ip6", "udp"},
+	{6, "eth ip6", "ext:0:8 ext:43:24 ext:51:24 ext:60:16 tcp pad:1514"},
+	{6, "eth ip6", "frag:1:7 udp"},
+	{6, "eth ip6", "frag:1448:7"},
+	{0, NULL, "eth type:0x8863"}, /* PPPoE */
 };
 
-static void extend(struct packet *p, const char *extensions)
+static struct packet build(const struct kind *kind, uint8_t tos)
 {
-	static const struct {
-		uint8_t number;
-		size_t len;
-	} headers[] = {['0'] = {0, 8},
-		       ['4'] = {43, 24},
-		       ['5'] = {51, 24},
-		       ['6'] = {60, 16}};
-
-	for (; extensions && *extensions; extensions++)
-		packet_extension(p, headers[(int)*extensions].number,
-				 headers[(int)*extensions].len);
-}
-
-static void build(struct packet *p, const struct kind *kind, uint8_t tos)
-{
-	struct packet_ip ip = kind->ip;
-
-	ip.tos = tos;
-	packet_begin(p);
-	packet_ethernet(p);
-	for (int i = 0; i < kind->tags; i++)
-		packet_vlan(p, i + 1 < kind->tags ? 0x88a8 : 0x8100,
-			    (uint16_t)(10 + i));
-	if (kind->then == NOT_IP) {
-		packet_type(p, 0x8863); /* PPPoE */
-		packet_pad(p, 100);
-	} else if (kind->version == 6) {
-		packet_ipv6(p, &ip);
-		extend(p, kind->extensions);
-		if (kind->fragment6)
-			packet_ipv6_fragment(p, kind->fragment6, 7);
-	} else {
-		packet_ipv4(p, &ip);
-	}
-	if (kind->then == TCP)
-		packet_tcp(p, 1000, 80, 20);
-	else if (kind->then == UDP)
-		packet_udp(p, 1000, 53);
-	else if (kind->then == ECHO)
-		packet_echo(p, 1, 8, 5);
-	packet_pad(p, kind->then == TCP && !kind->tags ? 1514 : 200);
-	packet_end(p);
+	return kind->version ? packet_of("%s:t%u %s pad:200", kind->front, tos,
+					 kind->behind)
+			     : packet_of("%s pad:100", kind->behind);
 }
 
 /* The addresses of packet.h are 192.0.2.1 and 2001:db8::1, and 198.51.100.1 and
@@ -157,15 +112,14 @@ static void load(struct progrun *run, enum stub_kind kind, bool peer_is_to,
 static void counts(struct progrun *run, const struct kind *kind, uint8_t tos,
 		   uint32_t class, enum natra_counter counter)
 {
+	const struct packet p = build(kind, tos);
 	struct th_result result;
-	struct packet p;
 
-	build(&p, kind, tos);
 	th_look_at_class(run, class);
 	th_send(run, &p, NULL, &result);
 	if (result.verdict != TC_ACT_UNSPEC || result.bytes != p.len ||
 	    result.counter != counter)
-		fail_msg("%s: verdict %d, %u bytes, counter %d", kind->name,
+		fail_msg("%s: verdict %d, %u bytes, counter %d", kind->behind,
 			 result.verdict, (unsigned int)result.bytes,
 			 result.counter);
 }
@@ -293,7 +247,7 @@ TH_TEST(lists_of_subnets_have_the_peer)
  * header is cut. */
 TH_TEST(what_is_cut_in_its_addresses_is_limited)
 {
-	const struct kind vlan6 = {"cut", 6, .tags = 1};
+	const struct kind vlan6 = {6, "eth vlan ip6", ""};
 	const struct lists lists = {.unshaped = all, .subnets_len = 2};
 	struct th_result result;
 	struct progrun run;
@@ -301,7 +255,7 @@ TH_TEST(what_is_cut_in_its_addresses_is_limited)
 
 	load(&run, STUB_TX, true, &lists);
 	is_exempt(&run, &kinds[0], 0);
-	build(&p, &vlan6, 0);
+	p = build(&vlan6, 0);
 	p.len = p.l3 + 30;
 	th_send(&run, &p, NULL, &result);
 	assert_int_equal(result.counter, NATRA_COUNT_ADMITTED);
@@ -340,11 +294,11 @@ TH_TEST(exempt_packets_get_no_departure_time)
 
 	load(&run, STUB_EDT, true, &lists);
 	th_set_tat(&run, th_now() + 3600 * TH_SECOND);
-	build(&p, &kinds[0], 0);
+	p = build(&kinds[0], 0);
 	th_send(&run, &p, NULL, &result);
 	assert_int_equal(result.counter, NATRA_COUNT_UNLIMITED);
 	assert_int_equal(result.tstamp, 0);
-	build(&p, &kinds[1], 0);
+	p = build(&kinds[1], 0);
 	th_send(&run, &p, NULL, &result);
 	assert_int_equal(result.counter, NATRA_COUNT_DROPPED_HORIZON);
 	th_close(&run);
@@ -513,7 +467,7 @@ TH_TEST(classes_have_buckets_of_their_own)
 	load(&run, STUB_EDT, false, &lists);
 	th_look_at_class(&run, 1);
 	th_set_tat(&run, th_now() + TH_SECOND);
-	build(&p, &kinds[0], 0);
+	p = build(&kinds[0], 0);
 	th_send(&run, &p, NULL, &result);
 	assert_int_equal(result.counter, NATRA_COUNT_PACED);
 	assert_true(result.tstamp > result.after_ns);
@@ -547,7 +501,7 @@ TH_TEST(events_have_the_class)
 	for (uint32_t number = 0; number < TH_LEN(sent); number++) {
 		th_look_at_class(&run, number);
 		th_set_tat(&run, th_now() + 3600 * TH_SECOND);
-		build(&p, sent[number].kind, sent[number].tos);
+		p = build(sent[number].kind, sent[number].tos);
 		th_send(&run, &p, NULL, &result);
 		assert_int_equal(result.counter, NATRA_COUNT_DROPPED_RATE);
 		assert_int_equal(ring_read(&view, &event, &lost), 1);

@@ -44,27 +44,9 @@ static void load(enum stub_kind out_kind, enum natra_pass pass)
 	th_share_table(&out, &in);
 }
 
-static int load_police(void **state)
-{
-	(void)state;
-	load(STUB_TX, NATRA_PASS_FREE);
-	return 0;
-}
-
-static int load_strict(void **state)
-{
-	(void)state;
-	load(STUB_TX, NATRA_PASS_OFF);
-	return 0;
-}
-
-static int load_edt(void **state)
-{
-	(void)state;
-	load(STUB_EDT, NATRA_PASS_OFF);
-	return 0;
-}
-
+TH_STEP(load_police, load(STUB_TX, NATRA_PASS_FREE))
+TH_STEP(load_strict, load(STUB_TX, NATRA_PASS_OFF))
+TH_STEP(load_edt, load(STUB_EDT, NATRA_PASS_OFF))
 static int unload(void **state)
 {
 	(void)state;
@@ -289,56 +271,35 @@ TH_TEST(a_reset_is_a_refusal)
 /* The parser reads these, not the fast path. */
 TH_TEST(every_way_to_carry_tcp_counts)
 {
-	struct packet p[5];
+	static const char *const ways[] = {
+		"eth ip6 tcp",
+		"eth ip4:o3 tcp",
+		"eth vlan:5 ip4:s1 tcp",
+		"eth ip6:s2 ext:60:16 tcp",
+		"eth ip6:s3 frag:0:1 tcp", /* an atomic one */
+	};
 
-	packet_make_tcp6(&p[0], PORT, 0, 94);
-	for (int i = 1; i < 5; i++) {
-		packet_begin(&p[i]);
-		packet_ethernet(&p[i]);
-	}
-	packet_ipv4(&p[1], &(struct packet_ip){.options = 3});
-	packet_vlan(&p[2], 0x8100, 5);
-	packet_ipv4(&p[2], &(struct packet_ip){.source = 1});
-	packet_ipv6(&p[3], &(struct packet_ip){.source = 2});
-	packet_extension(&p[3], 60, 16);
-	packet_ipv6(&p[4], &(struct packet_ip){.source = 3});
-	packet_ipv6_fragment(&p[4], 0, 1); /* an atomic one */
-	for (int i = 0; i < 5; i++) {
-		struct pair pair;
+	for (size_t i = 0; i < TH_LEN(ways); i++) {
+		const struct packet p = packet_of("%s", ways[i]);
+		const struct pair pair = pair_of(&p);
 
-		if (i) {
-			packet_tcp(&p[i], PORT, 80, 20);
-			packet_end(&p[i]);
-		}
-		pair = pair_of(&p[i]);
 		begin(&pair);
 		answer(&pair);
-		expect((uint64_t)i + 1, 0, (uint64_t)i + 1, 0);
+		expect(i + 1, 0, i + 1, 0);
 	}
 }
 
 TH_TEST(other_packets_are_no_syn)
 {
-	struct packet p[3];
+	struct packet others[] = {packet_of("eth ip4 udp:80 pad:100"),
+				  packet_of("eth ip4:f0x2000 tcp pad:100"),
+				  packet_of("eth ip4:f4 tcp pad:100")};
 
-	for (int i = 0; i < 3; i++) {
+	for (size_t i = 0; i < TH_LEN(others); i++) {
 		struct th_result result;
 
-		packet_begin(&p[i]);
-		packet_ethernet(&p[i]);
-		packet_ipv4(&p[i],
-			    &(struct packet_ip){
-				    .fragment = i == 1   ? PACKET_MORE_FRAGMENTS
-						: i == 2 ? 4
-							 : 0});
-		if (i)
-			packet_tcp(&p[i], PORT, 80, 20);
-		else
-			packet_udp(&p[i], PORT, 80);
-		packet_pad(&p[i], 100);
-		packet_end(&p[i]);
-		p[i].data[p[i].l4 + 13] = SYN;
-		th_send(&in, &p[i], NULL, &result);
+		others[i].data[others[i].l4 + 13] = SYN;
+		th_send(&in, &others[i], NULL, &result);
 	}
 	expect(0, 0, 0, 0);
 }

@@ -19,14 +19,9 @@ static struct natra_limits limits;
 
 static int load(void **state)
 {
-	const struct program_options options = {
-		.kind = STUB_EDT,
-		.has_l2 = true,
-	};
-
 	(void)state;
 	limits = th_limits();
-	th_load(&run, &options, &limits);
+	run = th_load_kind(STUB_EDT, &limits);
 	return 0;
 }
 
@@ -37,12 +32,7 @@ static int load_with_prelude(void **state)
 	return 0;
 }
 
-static int unload(void **state)
-{
-	(void)state;
-	th_close(&run);
-	return 0;
-}
+TH_STEP(unload, th_close(&run))
 
 static void set_limits(void)
 {
@@ -239,10 +229,7 @@ TH_TEST(foreign_stamp_is_cleared_from_what_is_not_limited)
 	send_tcp(in_2023, 0, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_UNLIMITED);
 	assert_int_equal(r.tstamp, 0);
-	packet_begin(&p);
-	packet_ethernet(&p);
-	packet_type(&p, 0x0806);
-	packet_payload(&p, 28);
+	p = packet_of("eth type:0x0806 pay:28");
 	send(&p, in_2023, 0, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_UNLIMITED);
 	assert_int_equal(r.tstamp, 0);
@@ -366,15 +353,10 @@ static void send_without_socket_of(size_t len, uint64_t stamp, uint8_t tos,
 				   struct th_result *ret)
 {
 	const struct th_context context = {.pop_vlan = true, .tstamp = stamp};
-	struct packet p;
+	/* The tag is taken off before. */
+	const struct packet p =
+		packet_of("eth vlan ip4:t%u tcp pad:%zu", tos, len + 4);
 
-	packet_begin(&p);
-	packet_ethernet(&p);
-	packet_vlan(&p, 0x8100, 10);
-	packet_ipv4(&p, &(struct packet_ip){.tos = tos});
-	packet_tcp(&p, 1000, 80, 20);
-	packet_pad(&p, len + 4); /* the tag is taken off before */
-	packet_end(&p);
 	th_send(&run, &p, &context, ret);
 }
 

@@ -25,10 +25,6 @@ static uint64_t lost, begin_ns;
 
 static void load(enum stub_kind kind, enum natra_pass pass)
 {
-	const struct program_options options = {
-		.kind = kind,
-		.has_l2 = true,
-	};
 	struct natra_limits limits = th_limits();
 	void *map;
 
@@ -36,7 +32,7 @@ static void load(enum stub_kind kind, enum natra_pass pass)
 	limits.enter_units = UNITS;
 	limits.leave_units = UNITS / 8;
 	limits.reserve_ns = 0;
-	th_load(&run, &options, &limits);
+	run = th_load_kind(kind, &limits);
 	map = mmap(NULL, sizeof(*view.map), PROT_READ, MAP_SHARED, run.ring_fd,
 		   0);
 	assert_true(map != MAP_FAILED);
@@ -45,34 +41,10 @@ static void load(enum stub_kind kind, enum natra_pass pass)
 	begin_ns = th_now();
 }
 
-static int load_police(void **state)
-{
-	(void)state;
-	load(STUB_RX, NATRA_PASS_FREE);
-	return 0;
-}
-
-static int load_edt(void **state)
-{
-	(void)state;
-	load(STUB_EDT, NATRA_PASS_FREE);
-	return 0;
-}
-
-static int load_strict(void **state)
-{
-	(void)state;
-	load(STUB_EDT, NATRA_PASS_STRICT);
-	return 0;
-}
-
-static int load_strict_police(void **state)
-{
-	(void)state;
-	load(STUB_TX, NATRA_PASS_STRICT);
-	return 0;
-}
-
+TH_STEP(load_police, load(STUB_RX, NATRA_PASS_FREE))
+TH_STEP(load_edt, load(STUB_EDT, NATRA_PASS_FREE))
+TH_STEP(load_strict, load(STUB_EDT, NATRA_PASS_STRICT))
+TH_STEP(load_strict_police, load(STUB_TX, NATRA_PASS_STRICT))
 static int unload(void **state)
 {
 	(void)state;

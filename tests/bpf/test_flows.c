@@ -15,31 +15,21 @@ static struct natra_flow_entry flows[NATRA_FLOWS];
 
 static int load(void **state)
 {
-	const struct program_options options = {
-		.kind = STUB_TX,
-		.has_l2 = true,
-	};
 	struct natra_limits limits = th_limits();
 
 	(void)state;
 	limits.rate = policy_rate(8000000, 10000000);
-	th_load(&run, &options, &limits);
+	run = th_load_kind(STUB_TX, &limits);
 	return 0;
 }
 
-static int unload(void **state)
-{
-	(void)state;
-	th_close(&run);
-	return 0;
-}
+TH_STEP(unload, th_close(&run))
 
-static void send(struct packet *p)
+static void send(struct packet p)
 {
 	struct th_result r;
 
-	packet_end(p);
-	th_send(&run, p, NULL, &r);
+	th_send(&run, &p, NULL, &r);
 }
 
 /* Reads the table, moves the used entries to the front and returns their
@@ -60,12 +50,10 @@ TH_TEST(heavy_flow_is_listed_with_its_tuple)
 {
 	const uint8_t saddr[] = {192, 0, 2, 1}, daddr[] = {198, 51, 100, 1};
 	const uint8_t ports[] = {1000 >> 8, 1000 & 0xff, 0, 80};
-	struct packet p;
 
 	assert_int_equal(read_flows(), 0);
-	packet_make_tcp4(&p, 1000, 0, 1514);
-	send(&p);
-	send(&p);
+	send(packet_of("eth ip4 tcp pad:1514"));
+	send(packet_of("eth ip4 tcp pad:1514"));
 	assert_int_equal(read_flows(), 1);
 	assert_int_equal(flows[0].tuple.version, 4);
 	assert_int_equal(flows[0].tuple.protocol, 6);
@@ -94,10 +82,7 @@ TH_TEST(plain_and_optioned_packets_share_one_estimate)
 	packet_make_tcp4(&p, 1000, 0, 1514);
 	th_send(&run, &p, NULL, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_MICE);
-	packet_begin_ipv4(&p, &(struct packet_ip){.options = 1});
-	packet_tcp(&p, 1000, 80, 20);
-	packet_pad(&p, 2000);
-	packet_end(&p);
+	p = packet_of("eth ip4:o1 tcp pad:2000");
 	/* The first packet's 24 units are at least 12 even if a window has
 	 * ended since, and this packet's 31 are then over the threshold of
 	 * 40. */
@@ -109,15 +94,9 @@ TH_TEST(pieces_of_a_datagram_are_one_flow)
 {
 	static const uint16_t pieces[] = {PACKET_MORE_FRAGMENTS,
 					  PACKET_MORE_FRAGMENTS | 10, 20};
-	struct packet p;
 
-	for (size_t i = 0; i < TH_LEN(pieces); i++) {
-		packet_begin_ipv4(&p, &(struct packet_ip){
-					      .id = 77, .fragment = pieces[i]});
-		packet_udp(&p, 1000, 53);
-		packet_payload(&p, 72);
-		send(&p);
-	}
+	for (size_t i = 0; i < TH_LEN(pieces); i++)
+		send(packet_of("eth ip4:i77:f%u udp pay:72", pieces[i]));
 	assert_int_equal(read_flows(), 1);
 	assert_int_equal(flows[0].tuple.fragment, 1);
 	assert_int_equal(flows[0].packets, TH_LEN(pieces));
@@ -133,24 +112,13 @@ static enum natra_counter send_pieces(uint16_t port, bool ipv6, uint16_t id,
 	for (uint16_t i = port ? 0 : 1; i < count; i++) {
 		const bool more = i + 1 < count;
 
-		packet_begin(&p);
-		packet_ethernet(&p);
-		if (ipv6) {
-			packet_ipv6(&p, &(struct packet_ip){0});
-			packet_ipv6_fragment(&p, (uint16_t)(i * 1448 + more),
-					     id);
-		} else {
-			packet_ipv4(
-				&p,
-				&(struct packet_ip){
-					.id = id,
-					.fragment =
-						(uint16_t)(i * 181 +
-							   more * PACKET_MORE_FRAGMENTS)});
-		}
-		packet_udp(&p, port, 53);
-		packet_pad(&p, 1500);
-		packet_end(&p);
+		if (ipv6)
+			p = packet_of("eth ip6 frag:%d:%u udp:53:%u pad:1500",
+				      i * 1448 + more, id, port);
+		else
+			p = packet_of("eth ip4:i%u:f%d udp:53:%u pad:1500", id,
+				      i * 181 + more * PACKET_MORE_FRAGMENTS,
+				      port);
 		th_send(&run, &p, NULL, &r);
 	}
 	return r.counter;
@@ -234,30 +202,20 @@ TH_TEST(flows_of_a_tunnel_are_told_apart_and_listed_as_one)
 TH_TEST(mice_and_what_is_not_ip_are_not_listed)
 {
 	struct natra_limits limits = th_limits();
-	struct packet p;
 
 	limits.pass = NATRA_PASS_FREE;
 	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
-	packet_make_tcp4(&p, 1000, 0, 200);
-	send(&p);
-	packet_begin(&p);
-	packet_ethernet(&p);
-	packet_type(&p, 0x0806);
-	packet_payload(&p, 28);
-	send(&p);
+	send(packet_of("eth ip4 tcp pad:200"));
+	send(packet_of("eth type:0x0806 pay:28"));
 	assert_int_equal(read_flows(), 0);
 }
 
 TH_TEST(table_keeps_at_most_32_flows_each_once)
 {
-	struct packet p;
 	size_t len;
 
-	for (uint16_t port = 1; port <= 500; port++) {
-		packet_make_tcp4(&p, port, 0, 200);
-		send(&p);
-		send(&p);
-	}
+	for (unsigned int i = 0; i < 1000; i++)
+		send(packet_of("eth ip4 tcp:20:%u pad:200", 1 + i / 2));
 	len = read_flows();
 	assert_in_range(len, NATRA_FLOWS / 2, NATRA_FLOWS);
 	for (size_t i = 0; i < len; i++) {
@@ -273,10 +231,8 @@ TH_TEST(entry_whose_tuple_is_not_its_own_is_hidden)
 {
 	size_t len;
 	cleanup_free struct natra_state *value = NULL;
-	struct packet p;
 
-	packet_make_tcp4(&p, 1000, 0, 200);
-	send(&p);
+	send(packet_of("eth ip4 tcp pad:200"));
 	assert_int_equal(read_flows(), 1);
 	value = th_read_state(&run, &len);
 	for (size_t i = 0; i < NATRA_FLOWS; i++) {

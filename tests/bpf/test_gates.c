@@ -18,7 +18,7 @@ static struct progrun run;
 static struct natra_limits limits;
 
 /* Everything is a mouse. A packet takes 50 ms and a connection 1 s. */
-static int load(enum stub_kind kind, bool packets, bool connections)
+static void load(enum stub_kind kind, bool packets, bool connections)
 {
 	limits = th_limits();
 	limits.pass = NATRA_PASS_FREE;
@@ -30,45 +30,14 @@ static int load(enum stub_kind kind, bool packets, bool connections)
 	if (connections)
 		limits.connections = policy_rate(8, 1);
 	run = th_load_kind(kind, &limits);
-	return 0;
 }
 
-static int load_rx(void **state)
-{
-	(void)state;
-	return load(STUB_RX, true, true);
-}
-
-static int load_tx(void **state)
-{
-	(void)state;
-	return load(STUB_TX, true, true);
-}
-
-static int load_edt(void **state)
-{
-	(void)state;
-	return load(STUB_EDT, true, true);
-}
-
-static int load_connections(void **state)
-{
-	(void)state;
-	return load(STUB_RX, false, true);
-}
-
-static int load_none(void **state)
-{
-	(void)state;
-	return load(STUB_RX, false, false);
-}
-
-static int unload(void **state)
-{
-	(void)state;
-	th_close(&run);
-	return 0;
-}
+TH_STEP(load_rx, load(STUB_RX, true, true))
+TH_STEP(load_tx, load(STUB_TX, true, true))
+TH_STEP(load_edt, load(STUB_EDT, true, true))
+TH_STEP(load_connections, load(STUB_RX, false, true))
+TH_STEP(load_none, load(STUB_RX, false, false))
+TH_STEP(unload, th_close(&run))
 
 static struct natra_state gates(void)
 {
@@ -78,7 +47,7 @@ static struct natra_state gates(void)
 	return *s;
 }
 
-static struct th_result send(struct packet *p, uint32_t segs)
+static struct th_result send(const struct packet *p, uint32_t segs)
 {
 	const struct th_context context = {.gso_segs = segs,
 					   .gso_size = segs ? 10 : 0};
@@ -176,184 +145,25 @@ TH_TEST_AFTER(connections_over_theirs_are_refused, load_rx, load_tx, load_edt)
 			from + 6 * TH_SECOND - TH_MS, th_now() + 8 * TH_SECOND);
 }
 
-static void make_options(struct packet *p)
+/* Returns a packet of these words that ends with TCP, which has these flags. */
+static struct packet tcp_of(const char *layers, uint8_t flags)
 {
-	packet_begin_ipv4(p, &(struct packet_ip){.options = 2});
-	packet_tcp(p, 9, 80, 20);
-	p->data[14 + 28 + 13] = SYN;
-	packet_pad(p, LEN);
-	packet_end(p);
+	struct packet p = packet_of("%s tcp pad:%d", layers, LEN);
+
+	p.data[p.l4 + 13] = flags;
+	return p;
 }
 
-static void make_tagged6(struct packet *p)
-{
-	packet_begin(p);
-	packet_ethernet(p);
-	packet_vlan(p, 0x8100, 10);
-	packet_ipv6(p, &(struct packet_ip){0});
-	packet_tcp(p, 9, 80, 20);
-	p->data[18 + 40 + 13] = SYN;
-	packet_pad(p, LEN);
-	packet_end(p);
-}
-
-/* The first fragment ends in front of the flags; what pads the frame is none. */
-static void make_fragment(struct packet *p)
-{
-	packet_begin_ipv4(
-		p, &(struct packet_ip){.fragment = PACKET_MORE_FRAGMENTS});
-	packet_tcp(p, 9, 80, 20);
-	p->data[FLAGS4] = ACK;
-	packet_pad(p, LEN);
-	packet_end(p);
-}
-
-static void make_fragment6(struct packet *p)
-{
-	packet_begin_ipv6(p, &(struct packet_ip){0});
-	packet_ipv6_fragment(p, 1, 7);
-	packet_tcp(p, 9, 80, 20);
-	packet_pad(p, LEN);
-	packet_end(p);
-}
-
-/* The parser looks behind four extension headers, and hosts behind more. */
-static void make_extensions6(struct packet *p)
-{
-	packet_begin_ipv6(p, &(struct packet_ip){0});
-	for (int i = 0; i < 5; i++)
-		packet_extension(p, 60, 8);
-	packet_pad(p, LEN);
-	packet_end(p);
-}
-
-/* Hosts take off any number of tags with the id 0. */
-static void make_tags3(struct packet *p)
-{
-	packet_begin(p);
-	packet_ethernet(p);
-	for (int i = 0; i < 3; i++)
-		packet_vlan(p, 0x8100, 0);
-	packet_ipv4(p, &(struct packet_ip){0});
-	packet_tcp(p, 9, 80, 20);
-	p->data[p->l4 + 13] = SYN;
-	packet_pad(p, LEN);
-	packet_end(p);
-}
-
-/* IPsec's authentication header has what follows in clear text. */
-static void add_authentication(struct packet *p, int times)
-{
-	for (int i = 0; i < times; i++)
-		packet_extension(p, 51, 24);
-	packet_tcp(p, 9, 80, 20);
-	p->data[p->l4 + 13] = SYN;
-	packet_pad(p, LEN);
-	packet_end(p);
-}
-
-static void make_authentication(struct packet *p)
-{
-	packet_begin_ipv4(p, &(struct packet_ip){0});
-	add_authentication(p, 1);
-}
-
-static void make_authentication_twice(struct packet *p)
-{
-	packet_begin_ipv4(p, &(struct packet_ip){0});
-	add_authentication(p, 2);
-}
-
-static void make_authentication_fragment(struct packet *p)
-{
-	packet_begin_ipv4(
-		p, &(struct packet_ip){.fragment = PACKET_MORE_FRAGMENTS});
-	add_authentication(p, 1);
-}
-
-/* Ends a packet in a tunnel, whose inner IP header comes next. */
-static void end_inside(struct packet *p, uint8_t flags)
-{
-	packet_ipv4(p, &(struct packet_ip){0});
-	packet_tcp(p, 9, 80, 20);
-	p->data[p->l4 + 13] = flags;
-	packet_pad(p, LEN);
-}
-
-static void begin_ipip(struct packet *p)
-{
-	packet_begin_ipv4(p, &(struct packet_ip){0});
-	p->data[p->next_at] = 4;
-	p->type_at = PACKET_NO_LAYER;
-}
-
-static void make_ipip(struct packet *p)
-{
-	begin_ipip(p);
-	end_inside(p, SYN);
-}
-
-static void make_ipip_twice(struct packet *p)
-{
-	begin_ipip(p);
-	packet_ipv4(p, &(struct packet_ip){0});
-	p->data[p->next_at] = 4;
-	end_inside(p, ACK);
-}
-
-static void make_authentication_in_ipip(struct packet *p)
-{
-	begin_ipip(p);
-	packet_ipv4(p, &(struct packet_ip){0});
-	add_authentication(p, 1);
-}
-
-static void make_gre(struct packet *p)
-{
-	packet_begin_ipv6(p, &(struct packet_ip){0});
-	packet_ports(p, 47, 0, 0x0800, 4);
-	p->type_at = PACKET_NO_LAYER;
-	end_inside(p, SYN);
-}
-
-static void begin_vxlan(struct packet *p)
-{
-	packet_begin_ipv4(p, &(struct packet_ip){0});
-	packet_udp(p, 9, 4789);
-	packet_payload(p, 8);
-	packet_ethernet(p);
-}
-
-static void make_vxlan(struct packet *p)
-{
-	begin_vxlan(p);
-	end_inside(p, SYN);
-}
-
-/* More fragments follow, of the outer packet and of the inner one. */
-static void make_vxlan_fragment(struct packet *p)
-{
-	make_vxlan(p);
-	p->data[14 + 6] = 0x20;
-}
-
-static void make_vxlan_in_a_fragment(struct packet *p)
-{
-	begin_ipip(p);
-	packet_ipv4(p, &(struct packet_ip){0});
-	p->data[p->l3 + 6] = 0x20;
-	packet_udp(p, 9, 4789);
-	packet_pad(p, LEN);
-}
+#define IPIP  "eth ip4 next:4 ip4"
+#define VXLAN "eth ip4 udp:4789 hex:a5a5a5a5a5a5a5a5 eth"
 
 /* What a packet of very many segments would owe would stop all others for long. Headers that are
  * in no plain TCP let so many of them be no crafted ones. */
 TH_TEST_AFTER(one_packet_does_not_close_a_gate, load_rx, load_tx, load_edt)
 {
 	uint64_t from = th_coarse_now();
-	struct packet p;
+	struct packet p = tcp_of(IPIP, SYN);
 
-	make_ipip(&p);
 	th_set_gates(&run, 0, 0);
 	assert_int_equal(send(&p, 129).verdict, TC_ACT_SHOT);
 	assert_int_equal(gates().packets_tat_ns, 0);
@@ -375,59 +185,62 @@ TH_TEST_AFTER(one_packet_does_not_close_a_gate, load_rx, load_tx, load_edt)
  * SYN. */
 TH_TEST_AFTER(hidden_connections_are_refused, load_rx, load_tx, load_edt)
 {
-	void (*const makes[])(struct packet *) = {
-		make_options,
-		make_tagged6,
-		make_fragment,
-		make_fragment6,
-		make_extensions6,
-		make_tags3,
-		make_authentication,
-		make_authentication_twice,
-		make_authentication_fragment,
-		make_authentication_in_ipip,
-		make_ipip,
-		make_ipip_twice,
-		make_gre,
-		make_vxlan,
-		make_vxlan_fragment,
-		make_vxlan_in_a_fragment,
+	static const struct {
+		const char *layers;
+		uint8_t flags; /* of TCP behind them; 0: there is none */
+	} rows[] = {
+		{"eth ip4:o2", SYN},
+		{"eth vlan ip6", SYN},
+		/* The first fragment may end in front of the flags. */
+		{"eth ip4:f0x2000", ACK},
+		{"eth ip6 frag:1:7", ACK},
+		/* Hosts look behind more headers than the parser, and take off any
+		 * number of tags with the id 0. */
+		{"eth ip6 ext:60:8 ext:60:8 ext:60:8 ext:60:8 ext:60:8", ACK},
+		{"eth vlan:0 vlan:0 vlan:0 ip4", SYN},
+		/* IPsec's authentication header has what follows in clear text. */
+		{"eth ip4 ext:51:24", SYN},
+		{"eth ip4 ext:51:24 ext:51:24", SYN},
+		{"eth ip4:f0x2000 ext:51:24", SYN},
+		{IPIP " ext:51:24", SYN},
+		{IPIP, SYN},
+		{IPIP " next:4 ip4", ACK},
+		{"eth ip6 ports:47:4:0x0800:0 ip4", SYN},
+		{VXLAN " ip4", SYN},
+		/* More fragments follow, of the outer packet and of the inner one. */
+		{"eth ip4:f0x2000 udp:4789 hex:a5a5a5a5a5a5a5a5 eth ip4", SYN},
+		{"eth ip4 next:4 ip4:f0x2000 udp:4789", 0},
 	};
-
 	struct packet p;
 
-	for (size_t i = 0; i < TH_LEN(makes); i++) {
+	for (size_t i = 0; i < TH_LEN(rows); i++) {
 		struct th_result r;
 
-		makes[i](&p);
+		p = rows[i].flags ? tcp_of(rows[i].layers, rows[i].flags)
+				  : packet_of("%s pad:%d", rows[i].layers, LEN);
 		th_set_gates(&run, 0, th_now() + TH_SECOND);
 		r = send(&p, 0);
 		is_over(&r, 0, i + 1);
 	}
 	/* What follows the first fragment belongs to the same connection. */
-	make_fragment(&p);
-	p.data[14 + 6] = 0;
-	p.data[14 + 7] = 2;
+	p = tcp_of("eth ip4:f2", ACK);
 	assert_int_equal(send(&p, 0).counter, NATRA_COUNT_MICE);
 }
 
 /* In a tunnel and behind IPsec's header, too, only the first packet of a connection counts. */
 TH_TEST_AFTER(other_packets_in_a_tunnel_pass, load_rx, load_tx, load_edt)
 {
-	struct packet others[5];
+	const struct packet others[] = {
+		tcp_of(IPIP, ACK),
+		tcp_of(VXLAN " ip4", SYN | ACK),
+		tcp_of("eth ip4 ext:51:24", ACK),
+		packet_of("eth ip4 udp:4789 hex:a5a5a5a5a5a5a5a5 eth"
+			  " type:0x0806 pad:%d",
+			  LEN),
+		/* The rest of a datagram. */
+		tcp_of("eth ip4 next:4 ip4:f2", SYN),
+	};
 
-	make_authentication(&others[4]);
-	others[4].data[others[4].l4 + 13] = ACK;
-	begin_ipip(&others[0]);
-	end_inside(&others[0], ACK);
-	begin_vxlan(&others[1]);
-	end_inside(&others[1], SYN | ACK);
-	begin_vxlan(&others[2]);
-	packet_type(&others[2], 0x0806);
-	packet_pad(&others[2], LEN);
-	/* This is the rest of a datagram. */
-	make_ipip(&others[3]);
-	others[3].data[others[3].l3 + 7] = 2;
 	for (size_t i = 0; i < TH_LEN(others); i++) {
 		th_set_gates(&run, 0, th_now() + FAR);
 		assert_int_equal(send(&others[i], 0).counter, NATRA_COUNT_MICE);
@@ -439,24 +252,13 @@ TH_TEST_AFTER(other_packets_in_a_tunnel_pass, load_rx, load_tx, load_edt)
 TH_TEST(what_is_not_tcp_passes)
 {
 	static const uint8_t protocols[] = {0, 43, 44, 60};
-	struct packet p;
+	struct packet p = packet_of("eth type:0x88f7 pad:%d", LEN);
 
-	packet_begin(&p);
-	packet_ethernet(&p);
-	packet_type(&p, 0x88f7);
-	packet_pad(&p, LEN);
 	th_set_gates(&run, 0, th_now() + FAR);
 	assert_int_equal(send(&p, 0).counter, NATRA_COUNT_MICE);
 	for (size_t i = 0; i < 2 * TH_LEN(protocols); i++) {
-		const uint8_t protocol = protocols[i / 2];
-
-		packet_begin(&p);
-		packet_ethernet(&p);
-		if (i % 2)
-			begin_ipip(&p);
-		packet_ipv4(&p, &(struct packet_ip){0});
-		p.data[p.l3 + 9] = protocol;
-		packet_pad(&p, LEN);
+		p = packet_of("%s next:%u pad:%d", i % 2 ? IPIP : "eth ip4",
+			      protocols[i / 2], LEN);
 		th_set_gates(&run, 0, th_now() + FAR);
 		assert_int_equal(send(&p, 0).counter, NATRA_COUNT_MICE);
 	}
@@ -468,13 +270,9 @@ TH_TEST_AFTER(discovery_is_held_up_only_if_it_is_a_flood, load_rx, load_tx,
 	      load_edt)
 {
 	struct natra_counters sum;
-	struct packet p;
+	struct packet p = packet_of("eth ip6:h255 echo:58:135");
 
 	th_set_gates(&run, th_now() + FAR, 0);
-	packet_begin_ipv6(&p, &(struct packet_ip){0});
-	packet_echo(&p, 58, 135, 0);
-	packet_end(&p);
-	p.data[14 + 7] = 255;
 	assert_int_equal(send(&p, 0).counter, NATRA_COUNT_OTHER);
 	for (int i = 0; i < 200; i++) {
 		p.data[14 + 8 + 15] = (uint8_t)i; /* another source */

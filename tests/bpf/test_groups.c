@@ -19,8 +19,8 @@ static struct progrun run;
 static struct natra_limits limits;
 static bool held;
 
-static int load_member(enum stub_kind kind, uint64_t floor,
-		       const struct th_peers *peers)
+static void load_member(enum stub_kind kind, uint64_t floor,
+			const struct th_peers *peers)
 {
 	limits = th_limits();
 	limits.rate = policy_rate(1000000000, 125000000 / 2);
@@ -35,44 +35,19 @@ static int load_member(enum stub_kind kind, uint64_t floor,
 	th_load_member(&run, kind, peers, &limits);
 	th_write_group(TH_GROUP, RATE, 0);
 	th_write_group(TH_PARENT, RATE, 0);
-	return 0;
 }
 
-static int load_rx(void **state)
-{
-	(void)state;
-	return load_member(STUB_RX, 0, NULL);
-}
-
-static int load_tx(void **state)
-{
-	(void)state;
-	return load_member(STUB_TX, 0, NULL);
-}
-
-static int load_edt(void **state)
-{
-	(void)state;
-	return load_member(STUB_EDT, 0, NULL);
-}
-
-static int load_rx_floor(void **state)
-{
-	(void)state;
-	return load_member(STUB_RX, RATE / 2, NULL);
-}
-
-static int load_edt_floor(void **state)
-{
-	(void)state;
-	return load_member(STUB_EDT, RATE / 2, NULL);
-}
+TH_STEP(load_rx, load_member(STUB_RX, 0, NULL))
+TH_STEP(load_tx, load_member(STUB_TX, 0, NULL))
+TH_STEP(load_edt, load_member(STUB_EDT, 0, NULL))
+TH_STEP(load_rx_floor, load_member(STUB_RX, RATE / 2, NULL))
+TH_STEP(load_edt_floor, load_member(STUB_EDT, RATE / 2, NULL))
 
 /* Peers of IPv4 are in a class, and those of IPv6 in one without a rate, or exempt. */
 #define LIMITED 1
 #define FREE    2
 
-static int load_classes(enum stub_kind kind, bool is_exempt)
+static void load_classes(enum stub_kind kind, bool is_exempt)
 {
 	static const char *const v4[] = {"0.0.0.0/0"};
 	static const char *const v6[] = {"::/0"};
@@ -90,41 +65,16 @@ static int load_classes(enum stub_kind kind, bool is_exempt)
 	policy.unshaped_subnets = v6;
 	policy.unshaped_subnets_len = is_exempt;
 	assert_int_equal(subnets_read(&policy, &subnets), 0);
-	(void)load_member(kind, 0, &(struct th_peers){.subnets = &subnets});
+	load_member(kind, 0, &(struct th_peers){.subnets = &subnets});
 	slot = slot_of_class(&run.slot, FREE);
-	return slot_set_limits(run.n, &slot, &none);
+	assert_int_equal(slot_set_limits(run.n, &slot, &none), 0);
 }
 
-static int load_rx_classes(void **state)
-{
-	(void)state;
-	return load_classes(STUB_RX, false);
-}
-
-static int load_edt_classes(void **state)
-{
-	(void)state;
-	return load_classes(STUB_EDT, false);
-}
-
-static int load_rx_exempt(void **state)
-{
-	(void)state;
-	return load_classes(STUB_RX, true);
-}
-
-static int load_edt_exempt(void **state)
-{
-	(void)state;
-	return load_classes(STUB_EDT, true);
-}
-
-static int unload(void **state)
-{
-	(void)state;
-	th_close_member(&run);
-	return 0;
-}
+TH_STEP(load_rx_classes, load_classes(STUB_RX, false))
+TH_STEP(load_edt_classes, load_classes(STUB_EDT, false))
+TH_STEP(load_rx_exempt, load_classes(STUB_RX, true))
+TH_STEP(load_edt_exempt, load_classes(STUB_EDT, true))
+TH_STEP(unload, th_close_member(&run))
 
 static void set_limits(void)
 {

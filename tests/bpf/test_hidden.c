@@ -39,16 +39,11 @@ static void load(enum stub_kind kind, bool classes)
 
 static struct th_result send_tagged(int tags)
 {
+	static const char *const words[] = {
+		[2] = "vlan:0 vlan:0", [3] = "vlan:0 vlan:0 vlan:0"};
+	const struct packet p = packet_of("eth %s ip4 udp", words[tags]);
 	struct th_result result;
-	struct packet p;
 
-	packet_begin(&p);
-	packet_ethernet(&p);
-	for (int i = 0; i < tags; i++)
-		packet_vlan(&p, 0x8100, 0);
-	packet_ipv4(&p, &(struct packet_ip){0});
-	packet_udp(&p, 1000, 53);
-	packet_end(&p);
 	th_look_at_class(&run, 0);
 	th_send(&run, &p, NULL, &result);
 	assert_int_equal(result.bytes, p.len);

@@ -9,8 +9,6 @@
 #include "progrun.h"
 #include "util/cleanup.h"
 
-static const struct packet_ip plain;
-
 static const enum stub_kind programs[] = {STUB_RX, STUB_TX, STUB_EDT};
 
 TH_TEST(length_on_the_wire_is_told_by_the_kernel_at_egress)
@@ -48,14 +46,8 @@ TH_TEST(length_on_the_wire_is_worked_out_at_ingress)
 	context.gso_segs = 0;
 	th_send(&run, &p, &context, &result);
 	assert_int_equal(result.bytes, 3 * (54 + 500));
-	packet_begin_ipv6(&p, &plain);
-	packet_extension(&p, 0, 8);
-	packet_extension(&p, 43, 24);
-	packet_extension(&p, 51, 24);
-	packet_extension(&p, 60, 16);
-	packet_tcp(&p, 1000, 80, 20);
-	packet_payload(&p, 1000);
-	packet_end(&p);
+	p = packet_of(
+		"eth ip6 ext:0:8 ext:43:24 ext:51:24 ext:60:16 tcp pay:1000");
 	context.gso_segs = 2;
 	th_send(&run, &p, &context, &result);
 	assert_int_equal(result.bytes, 2 * (14 + 40 + 72 + 20 + 500));
@@ -65,72 +57,41 @@ TH_TEST(length_on_the_wire_is_worked_out_at_ingress)
 #define INNER_TCP (20 + 32)
 
 /* Checks three segments of 500 bytes in a tunnel, with `overhead` bytes of
- * headers in front of the inner IP header, which `p` has already. */
-static void check_tunnel(struct packet *p, uint32_t overhead)
+ * headers in front of the inner IP header. */
+static void check_tunnel(const char *layers, uint32_t overhead)
 {
 	struct th_context context = {.gso_segs = 3, .gso_size = 500};
 	const struct natra_limits limits = {0};
+	const struct packet p = packet_of("%s ip4 tcp:32 pay:1500", layers);
 	struct th_result result;
 
-	packet_ipv4(p, &plain);
-	p->data[p->l3 + 2] = (INNER_TCP + 1500) >> 8;
-	p->data[p->l3 + 3] = (INNER_TCP + 1500) & 0xff;
-	packet_tcp(p, 1000, 80, 32);
-	packet_payload(p, 1500);
-	assert_int_equal(p->len, overhead + INNER_TCP + 1500);
+	assert_int_equal(p.len, overhead + INNER_TCP + 1500);
 	for (size_t i = 0; i < TH_LEN(programs); i++) {
 		struct progrun run = th_load_kind(programs[i], &limits);
 
 		/* Before Linux 6.18 it leaves out what is inside. */
-		context.wire_len = (uint32_t)p->len + 2 * 34;
-		th_send(&run, p, &context, &result);
+		context.wire_len = (uint32_t)p.len + 2 * 34;
+		th_send(&run, &p, &context, &result);
 		assert_int_equal(result.bytes,
 				 3 * (overhead + INNER_TCP + 500));
 		th_close(&run);
 	}
 }
 
-/* natra does not use the length fields of the outer headers. */
 TH_TEST(segments_in_a_tunnel_have_its_headers_too)
 {
-	static const uint16_t ports[] = {4789, 8472, 6081};
-	struct packet p;
-
-	for (size_t i = 0; i < TH_LEN(ports); i++) {
-		packet_begin_ipv4(&p, &plain);
-		packet_udp(&p, 1000, ports[i]);
-		packet_payload(&p, 8);
-		memcpy(&p.data[p.len - 8], "\0\0\x65\x58\0\0\0", 8);
-		packet_ethernet(&p);
-		check_tunnel(&p, 14 + 20 + 8 + 8 + 14);
-	}
-	packet_begin_ipv6(&p, &plain);
-	p.data[p.next_at] = 4;
-	p.type_at = PACKET_NO_LAYER;
-	check_tunnel(&p, 14 + 40);
-	packet_begin_ipv4(&p, &plain);
-	packet_ports(&p, 47, 0x2000, 0x0800, 8);
-	check_tunnel(&p, 14 + 20 + 8);
-}
-
-TH_TEST(segments_have_the_headers_of_mpls_and_pppoe)
-{
-	struct packet p;
-
-	packet_begin(&p);
-	packet_ethernet(&p);
-	packet_type(&p, 0x8847);
-	p.type_at = PACKET_NO_LAYER;
-	packet_payload(&p, 8);
-	memcpy(&p.data[p.len - 8], "\0\1\0\x40\0\1\1\x40", 8);
-	check_tunnel(&p, 14 + 8);
-	packet_begin(&p);
-	packet_ethernet(&p);
-	packet_type(&p, 0x8864);
-	p.type_at = PACKET_NO_LAYER;
-	packet_payload(&p, 8);
-	memcpy(&p.data[p.len - 8], "\x11\0\0\7\0\0\0\x21", 8);
-	check_tunnel(&p, 14 + 8);
+	/* VXLAN with two ports, and Geneve. */
+	check_tunnel("eth ip4 udp:4789 hex:0000655800000000 eth",
+		     14 + 20 + 8 + 8 + 14);
+	check_tunnel("eth ip4 udp:8472 hex:0000655800000000 eth",
+		     14 + 20 + 8 + 8 + 14);
+	check_tunnel("eth ip4 udp:6081 hex:0000655800000000 eth",
+		     14 + 20 + 8 + 8 + 14);
+	check_tunnel("eth ip6 next:4", 14 + 40);
+	/* GRE with a key, MPLS with two labels, and PPPoE. */
+	check_tunnel("eth ip4 ports:47:8:0x0800:0x2000", 14 + 20 + 8);
+	check_tunnel("eth type:0x8847 hex:0001004000010140", 14 + 8);
+	check_tunnel("eth type:0x8864 hex:1100000700000021", 14 + 8);
 }
 
 TH_TEST(tcp_options_are_in_every_segment)
@@ -142,16 +103,10 @@ TH_TEST(tcp_options_are_in_every_segment)
 	struct packet p;
 
 	for (size_t len = 20; len <= 60; len += 4) {
-		packet_begin_ipv4(&p, &plain);
-		packet_tcp(&p, 1000, 80, len);
-		packet_payload(&p, 1500);
-		packet_end(&p);
+		p = packet_of("eth ip4 tcp:%zu pay:1500", len);
 		th_send(&run, &p, &context, &result);
 		assert_int_equal(result.bytes, 3 * (14 + 20 + len + 500));
-		packet_begin_ipv6(&p, &plain);
-		packet_tcp(&p, 1000, 80, len);
-		packet_payload(&p, 1500);
-		packet_end(&p);
+		p = packet_of("eth ip6 tcp:%zu pay:1500", len);
 		th_send(&run, &p, &context, &result);
 		assert_int_equal(result.bytes, 3 * (14 + 40 + len + 500));
 	}
@@ -183,15 +138,10 @@ TH_TEST(jumbo_header_is_of_the_segments_of_short_packets)
 	const struct th_context context = {.wire_len = wire + 2 * (60 - 8 - 20),
 					   .gso_segs = 3,
 					   .gso_size = 500};
-	struct packet p;
+	struct packet p = packet_of("eth ip6 ext:0:8 tcp pay:1500");
 
-	packet_begin_ipv6(&p, &plain);
-	packet_extension(&p, 0, 8);
-	p.data[p.len - 6] = 0xc2;
-	p.data[p.len - 5] = 4;
-	packet_tcp(&p, 1000, 80, 20);
-	packet_payload(&p, 1500);
-	packet_end(&p);
+	p.data[14 + 40 + 2] = 0xc2;
+	p.data[14 + 40 + 3] = 4;
 	p.data[14 + 4] = p.data[14 + 5] = 0; /* payload length */
 	check_all(&p, &context, wire, wire);
 }
@@ -203,13 +153,8 @@ TH_TEST(extension_headers_are_in_every_segment)
 	const struct th_context context = {.wire_len = headers + 1200 + 54 * 9,
 					   .gso_segs = 10,
 					   .gso_size = 120};
-	struct packet p;
+	const struct packet p = packet_of("eth ip6 ext:60:520 tcp pay:1200");
 
-	packet_begin_ipv6(&p, &plain);
-	packet_extension(&p, 60, 520);
-	packet_tcp(&p, 1000, 80, 20);
-	packet_payload(&p, 1200);
-	packet_end(&p);
 	check_all(&p, &context, 10 * (headers + 120), 10 * (headers + 120));
 }
 
@@ -220,65 +165,31 @@ TH_TEST(claim_to_be_a_fragment_hides_no_header)
 	static const uint16_t claims[] = {PACKET_MORE_FRAGMENTS, 16};
 	const uint32_t wire = 10 * (14 + 20 + 60) + 361;
 	const struct th_context context = {.gso_segs = 10, .gso_size = 40};
-	struct packet p;
 
 	for (size_t i = 0; i < TH_LEN(claims); i++) {
-		packet_begin_ipv4(&p,
-				  &(struct packet_ip){.fragment = claims[i]});
-		packet_tcp(&p, 1000, 80, 60);
-		packet_payload(&p, 361);
-		packet_end(&p);
+		const struct packet p =
+			packet_of("eth ip4:f%u tcp:60 pay:361", claims[i]);
+
 		check_all(&p, &context, wire, wire);
 	}
-}
-
-static void begin_extensions(struct packet *p)
-{
-	packet_begin_ipv6(p, &plain);
-	for (int i = 0; i < 5; i++)
-		packet_extension(p, 60, i < 4 ? 8 : 600);
-	packet_tcp(p, 1000, 80, 20);
-}
-
-static void begin_tags(struct packet *p)
-{
-	packet_begin(p);
-	packet_ethernet(p);
-	for (uint16_t i = 0; i < 7; i++)
-		packet_vlan(p, 0x8100, i);
-	packet_ipv4(p, &plain);
-	packet_tcp(p, 1000, 80, 60);
-}
-
-/* There is no EtherType of NSH in the parser, but in the kernel's GSO. */
-static void begin_nsh(struct packet *p)
-{
-	packet_begin(p);
-	packet_ethernet(p);
-	packet_type(p, 0x894f);
-	p->type_at = PACKET_NO_LAYER;
-	packet_payload(p, 8);
-	memcpy(&p->data[p->len - 8], "\x0f\xc2\1\1\0\0\0\0", 8);
-	packet_ipv4(p, &plain);
-	packet_tcp(p, 1000, 80, 60);
 }
 
 /* Headers that the parser does not find are charged as if they were as long as they can
  * be. If nobody has counted the segments, that is half of the packet. */
 TH_TEST(what_the_parser_does_not_find_is_charged_at_least)
 {
-	static void (*const kinds[])(struct packet *) = {begin_extensions,
-							 begin_tags, begin_nsh};
+	/* There is no EtherType of NSH in the parser, but in the kernel's GSO. */
+	static const char *const kinds[] = {
+		"eth ip6 ext:60:8 ext:60:8 ext:60:8 ext:60:8 ext:60:600 tcp",
+		"eth vlan vlan vlan vlan vlan vlan vlan ip4 tcp:60",
+		"eth type:0x894f hex:0fc2010100000000 ip4 tcp:60",
+	};
 
 	for (size_t i = 0; i < TH_LEN(kinds); i++) {
 		struct th_context context = {.gso_segs = 10, .gso_size = 10};
-		struct packet p;
-		uint32_t wire;
+		const struct packet p = packet_of("%s pay:100", kinds[i]);
+		const uint32_t wire = 10 * ((uint32_t)p.len - 90);
 
-		kinds[i](&p);
-		wire = 10 * ((uint32_t)p.len + 10);
-		packet_payload(&p, 100);
-		packet_end(&p);
 		check_all(&p, &context, wire, wire + 10 * 10);
 		context.gso_segs = 0;
 		check_all(&p, &context, wire, (uint32_t)(p.len * p.len));
@@ -323,17 +234,11 @@ TH_TEST(headers_that_the_kernel_leaves_out_count)
 		const struct th_context context = {.wire_len = row->told,
 						   .gso_segs = 2,
 						   .gso_size = row->size};
+		const struct packet p =
+			packet_of("eth ip%u ports:%u:%d pay:1000", row->version,
+				  row->protocol, row->protocol == 132 ? 12 : 8);
 		struct th_result result;
-		struct packet p;
 
-		if (row->version == 4)
-			packet_begin_ipv4(&p, &plain);
-		else
-			packet_begin_ipv6(&p, &plain);
-		packet_ports(&p, row->protocol, 1000, 2000,
-			     row->protocol == 132 ? 12 : 8);
-		packet_payload(&p, 1000);
-		packet_end(&p);
 		th_send(&run, &p, &context, &result);
 		assert_int_equal(result.bytes, row->bytes);
 		th_close(&run);
@@ -443,19 +348,12 @@ static void check_crafted(const struct packet *p, enum stub_kind kind,
 /* A packet socket tells the kernel that segments have a byte each. */
 TH_TEST(crafted_packets_are_dropped_and_charged_to_nobody)
 {
-	struct packet plain_tcp, short_tcp, extended, datagrams;
+	const struct packet plain_tcp = packet_of("eth ip4 tcp pad:2000");
+	const struct packet short_tcp = packet_of("eth ip4 tcp pay:5");
+	const struct packet datagrams = packet_of("eth ip4 udp pay:1000");
+	const struct packet extended =
+		packet_of("eth ip6 ext:60:8 tcp pay:1900");
 
-	packet_make_tcp4(&plain_tcp, 1000, 0, 2000);
-	packet_make_tcp4(&short_tcp, 1000, 0, 54 + 5);
-	packet_begin_ipv4(&datagrams, &plain);
-	packet_udp(&datagrams, 1000, 2000);
-	packet_payload(&datagrams, 1000);
-	packet_end(&datagrams);
-	packet_begin_ipv6(&extended, &plain);
-	packet_extension(&extended, 60, 8);
-	packet_tcp(&extended, 1000, 80, 20);
-	packet_payload(&extended, 1900);
-	packet_end(&extended);
 	for (size_t i = 0; i < TH_LEN(programs); i++) {
 		check_crafted(&plain_tcp, programs[i], 2000 - 54);
 		check_crafted(&plain_tcp, programs[i], 0);
@@ -465,33 +363,21 @@ TH_TEST(crafted_packets_are_dropped_and_charged_to_nobody)
 	}
 }
 
-/* Makes what a socket of UDP may have cut into 128 datagrams. */
-static struct packet make_datagrams(void)
-{
-	struct packet p;
-
-	packet_begin_ipv4(&p, &plain);
-	packet_udp(&p, 1000, 2000);
-	packet_payload(&p, 128);
-	packet_end(&p);
-	return p;
-}
+/* A socket of UDP may have them cut into 128. */
+#define DATAGRAMS "eth ip4 udp pay:128"
 
 /* TCP cuts what it sends into segments of at least 36 bytes beside its timestamps. */
 TH_TEST(small_segments_of_sockets_are_charged)
 {
 	const uint32_t udp = 128 * (14 + 20 + 8 + 1);
 	const uint32_t tcp = 50 * (14 + 20 + 32 + 36);
-	struct packet p = make_datagrams();
+	struct packet p = packet_of(DATAGRAMS);
 
 	check_all(&p,
 		  &(struct th_context){
 			  .wire_len = udp, .gso_segs = 128, .gso_size = 1},
 		  udp, udp);
-	packet_begin_ipv4(&p, &plain);
-	packet_tcp(&p, 1000, 80, 32);
-	packet_payload(&p, 50 * 36);
-	packet_end(&p);
+	p = packet_of("eth ip4 tcp:32 pay:%d", 50 * 36);
 	check_all(&p,
 		  &(struct th_context){
 			  .wire_len = tcp, .gso_segs = 50, .gso_size = 36},
@@ -503,7 +389,7 @@ TH_TEST(small_segments_weigh_up_to_four_times)
 {
 	const struct th_context context = {.gso_segs = 128, .gso_size = 1};
 	const struct natra_limits limits = th_limits();
-	const struct packet p = make_datagrams();
+	const struct packet p = packet_of(DATAGRAMS);
 	struct progrun run = th_load_kind(STUB_RX, &limits);
 	cleanup_free struct natra_state *s = NULL;
 	struct th_result result;

@@ -18,19 +18,6 @@
  * time of a packet that a stranger makes as slow as he can. */
 #define VERIFIED_MAX 40000
 
-static struct progrun load(enum stub_kind kind,
-			   const struct natra_limits *limits)
-{
-	const struct program_options options = {
-		.kind = kind,
-		.has_l2 = true,
-	};
-	struct progrun run;
-
-	th_load(&run, &options, limits);
-	return run;
-}
-
 static struct natra_config read_config(struct progrun *run)
 {
 	struct natra_config config;
@@ -63,7 +50,7 @@ TH_TEST(limits_given_at_load_are_in_force)
 	struct natra_config config;
 
 	limits.max_delay_ns = 12345;
-	run = load(STUB_RX, &limits);
+	run = th_load_kind(STUB_RX, &limits);
 	config = read_config(&run);
 	assert_int_equal(config.active & 1, 0);
 	assert_memory_equal(&config.limits[0], &limits, sizeof(limits));
@@ -75,7 +62,7 @@ TH_TEST(limits_given_at_load_are_in_force)
 TH_TEST(change_goes_to_the_other_limits_and_then_the_index)
 {
 	struct natra_limits first = th_limits(), next = first, back;
-	struct progrun run = load(STUB_RX, &first);
+	struct progrun run = th_load_kind(STUB_RX, &first);
 	struct natra_config config = read_config(&run);
 	const uint64_t first_active = config.active;
 
@@ -99,7 +86,7 @@ TH_TEST(change_is_in_force_for_the_next_packet)
 {
 	const struct natra_limits unlimited = {0};
 	struct natra_limits limits = th_limits();
-	struct progrun run = load(STUB_RX, &unlimited);
+	struct progrun run = th_load_kind(STUB_RX, &unlimited);
 	struct natra_counters counters;
 
 	assert_int_equal(send(&run, 1), NATRA_COUNT_UNLIMITED);
@@ -150,7 +137,7 @@ TH_TEST(packet_sees_the_old_limits_or_the_new_ones)
 	f.limits[0].rate = policy_rate(8000000000, 1);
 	f.limits[1].rate = policy_rate(4000, 1);
 	f.limits[0].max_delay_ns = f.limits[1].max_delay_ns = INT64_MAX;
-	run = load(STUB_EDT, &f.limits[0]);
+	run = th_load_kind(STUB_EDT, &f.limits[0]);
 	f.run = &run;
 	tat = th_now() + 3600 * TH_SECOND;
 	th_set_tat(&run, tat);
@@ -186,7 +173,7 @@ TH_TEST(higher_rate_frees_at_once)
 	fast.rate = policy_rate(1000000000, 1000000);
 	fast.max_delay_ns = 2 * TH_SECOND;
 	for (size_t i = 0; i < TH_LEN(kinds); i++) {
-		struct progrun run = load(kinds[i], &slow);
+		struct progrun run = th_load_kind(kinds[i], &slow);
 		enum natra_counter refused =
 			kinds[i] == STUB_EDT ? NATRA_COUNT_DROPPED_HORIZON
 					     : NATRA_COUNT_DROPPED_RATE;
@@ -224,7 +211,7 @@ TH_TEST(no_change_forgives_a_debt)
 
 	for (size_t i = 0; i < TH_LEN(kinds); i++) {
 		struct natra_limits limits = th_limits();
-		struct progrun run = load(kinds[i], &limits);
+		struct progrun run = th_load_kind(kinds[i], &limits);
 		uint64_t tat_ns;
 
 		(void)send(&run, 1);
@@ -295,7 +282,7 @@ TH_TEST(every_program_is_verified_fast)
 
 		for (int round = 0; round < 5; round++) {
 			double begin = cpu_ms();
-			struct progrun run = load(kinds[i], &limits);
+			struct progrun run = th_load_kind(kinds[i], &limits);
 			double took = cpu_ms() - begin;
 
 			insns = verified(&run);
@@ -314,8 +301,8 @@ TH_TEST(every_program_is_verified_fast)
 TH_TEST(counters_are_those_of_each_load)
 {
 	const struct natra_limits unlimited = {0};
-	struct progrun a = load(STUB_RX, &unlimited);
-	struct progrun b = load(STUB_TX, &unlimited);
+	struct progrun a = th_load_kind(STUB_RX, &unlimited);
+	struct progrun b = th_load_kind(STUB_TX, &unlimited);
 	struct natra_counters counters;
 
 	assert_int_equal(send(&a, 1), NATRA_COUNT_UNLIMITED);
@@ -332,7 +319,7 @@ TH_TEST(keys_are_new_at_each_load)
 	uint32_t tag[2];
 
 	for (int i = 0; i < 2; i++) {
-		struct progrun run = load(STUB_RX, &limits);
+		struct progrun run = th_load_kind(STUB_RX, &limits);
 		struct natra_flow_entry flows[NATRA_FLOWS];
 
 		(void)send(&run, 1);

@@ -33,7 +33,7 @@ static void make_group(uint32_t number, uint32_t parent)
 	group->charged.bytes = 8 * LEN;
 }
 
-static int load(enum stub_kind kind)
+static void load(enum stub_kind kind)
 {
 	struct natra_limits limits = th_limits();
 
@@ -45,27 +45,11 @@ static int load(enum stub_kind kind)
 	th_load_member(&run, kind, NULL, &limits);
 	make_group(TH_GROUP, TH_PARENT);
 	make_group(TH_PARENT, 0);
-	return 0;
 }
 
-static int load_rx(void **state)
-{
-	(void)state;
-	return load(STUB_RX);
-}
-
-static int load_edt(void **state)
-{
-	(void)state;
-	return load(STUB_EDT);
-}
-
-static int unload(void **state)
-{
-	(void)state;
-	th_close_member(&run);
-	return 0;
-}
+TH_STEP(load_rx, load(STUB_RX))
+TH_STEP(load_edt, load(STUB_EDT))
+TH_STEP(unload, th_close_member(&run))
 
 /* The window may have been longer than it ought to be, by what the packet has taken. */
 static void assert_told(uint32_t number, uint64_t sent, uint64_t took_ns)

@@ -20,26 +20,16 @@ static struct natra_limits limits;
 
 static int load(void **state)
 {
-	const struct program_options options = {
-		.kind = STUB_RX,
-		.has_l2 = true,
-	};
-
 	(void)state;
 	limits = th_limits();
 	limits.pass = NATRA_PASS_FREE;
 	limits.rate = policy_rate(8000000, 2000000);
 	limits.reserve_ns = TH_SECOND / 4;
-	th_load(&run, &options, &limits);
+	run = th_load_kind(STUB_RX, &limits);
 	return 0;
 }
 
-static int unload(void **state)
-{
-	(void)state;
-	th_close(&run);
-	return 0;
-}
+TH_STEP(unload, th_close(&run))
 
 static void set_limits(void)
 {
@@ -219,33 +209,18 @@ TH_TEST(strict_mice_get_their_share_and_no_more)
 	assert_in_range(passed, 1, most);
 }
 
-/* Builds what a link depends on: ARP, LACP, IEEE 802.1X, LLDP, STP, and a neighbour
+/* Sends what a link depends on: ARP, LACP, IEEE 802.1X, LLDP, STP, and a neighbour
  * solicitation, from one of many senders. */
-static void build_for_link(struct packet *p, unsigned int n,
-			   unsigned int sender)
-{
-	static const uint16_t types[] = {0x0806, 0x8809, 0x888e, 0x88cc, 38};
-
-	packet_begin(p);
-	packet_ethernet(p);
-	if (n % 6 < TH_LEN(types)) {
-		packet_type(p, types[n % 6]);
-		packet_payload(p, 46);
-	} else {
-		packet_ipv6(p, &(struct packet_ip){0});
-		packet_echo(p, 58, 135, 0);
-		p->data[p->l3 + 7] = 255;
-	}
-	packet_end(p);
-	p->data[11] = (uint8_t)sender;
-}
-
 static enum natra_counter send_for_link(unsigned int n, unsigned int sender)
 {
+	static const char *const layers[] = {
+		"type:0x0806 pay:46", "type:0x8809 pay:46",
+		"type:0x888e pay:46", "type:0x88cc pay:46",
+		"type:38 pay:46",     "ip6:h255 echo:58:135"};
+	struct packet p = packet_of("eth %s", layers[n % 6]);
 	struct th_result result;
-	struct packet p;
 
-	build_for_link(&p, n, sender);
+	p.data[11] = (uint8_t)sender;
 	th_send(&run, &p, NULL, &result);
 	return result.counter;
 }

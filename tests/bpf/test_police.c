@@ -23,37 +23,17 @@
 
 static struct progrun run;
 
-static int load(enum stub_kind kind)
+static void load(enum stub_kind kind)
 {
-	const struct program_options options = {
-		.kind = kind,
-		.has_l2 = true,
-	};
 	struct natra_limits limits = th_limits();
 
 	limits.max_overdraft_ns = LIMIT;
-	th_load(&run, &options, &limits);
-	return 0;
+	run = th_load_kind(kind, &limits);
 }
 
-static int load_rx(void **state)
-{
-	(void)state;
-	return load(STUB_RX);
-}
-
-static int load_tx(void **state)
-{
-	(void)state;
-	return load(STUB_TX);
-}
-
-static int unload(void **state)
-{
-	(void)state;
-	th_close(&run);
-	return 0;
-}
+TH_STEP(load_rx, load(STUB_RX))
+TH_STEP(load_tx, load(STUB_TX))
+TH_STEP(unload, th_close(&run))
 
 static void send_tcp(uint8_t ecn, struct th_result *ret)
 {
@@ -208,18 +188,17 @@ TH_TEST(what_is_dropped_changes_nothing)
 TH_TEST(frame_with_tags_keeps_its_tags)
 {
 	for (int tags = 1; tags <= 2; tags++) {
-		for (uint16_t vid = 0; vid < 4096; vid += 5) {
+		for (unsigned int vid = 0; vid < 4096; vid += 5) {
 			struct th_result r;
-			struct packet p;
+			struct packet p =
+				tags == 1
+					? packet_of(
+						  "eth svlan:%u ip4:t2 tcp pad:200",
+						  vid)
+					: packet_of(
+						  "eth svlan:%u vlan:%u ip4:t2 tcp pad:200",
+						  vid, vid);
 
-			packet_begin(&p);
-			packet_ethernet(&p);
-			for (int i = 0; i < tags; i++)
-				packet_vlan(&p, i ? 0x8100 : 0x88a8, vid);
-			packet_ipv4(&p, &(struct packet_ip){.tos = ECT0});
-			packet_tcp(&p, 1000, 80, 20);
-			packet_pad(&p, 200);
-			packet_end(&p);
 			th_set_tat(&run, th_now() + LIMIT / 2);
 			th_send(&run, &p, NULL, &r);
 			if (r.verdict == TC_ACT_SHOT) {

@@ -6,7 +6,6 @@
 
 #include "progrun.h"
 
-#define ECT0  2
 #define CE    3
 #define SMALL 500
 #define LARGE 1514
@@ -17,12 +16,8 @@ static struct natra_limits limits;
 
 /* With these limits a large packet is heavy at once, and two small packets of
  * one flow are not. */
-static int load(enum stub_kind kind, enum natra_pass pass)
+static void load(enum stub_kind kind, enum natra_pass pass)
 {
-	const struct program_options options = {
-		.kind = kind,
-		.has_l2 = true,
-	};
 
 	limits = th_limits();
 	limits.pass = pass;
@@ -35,75 +30,28 @@ static int load(enum stub_kind kind, enum natra_pass pass)
 	limits.fair_shift = 29; /* a bound of 1.6 s */
 	limits.enter_units = 20;
 	limits.leave_units = 2;
-	th_load(&run, &options, &limits);
-	return 0;
+	run = th_load_kind(kind, &limits);
 }
 
-static int load_police(void **state)
+TH_STEP(load_police, load(STUB_RX, NATRA_PASS_STRICT))
+TH_STEP(load_edt, load(STUB_EDT, NATRA_PASS_STRICT))
+TH_STEP(load_edt_free, load(STUB_EDT, NATRA_PASS_FREE))
+TH_STEP(unload, th_close(&run))
+
+/* Packets of ECT(0). Options of IPv4, or a tag, keep one off the parser's fast path. */
+#define MAKE4        "eth ip4:t2"
+#define MAKE6        "eth ip6:t2"
+#define MAKE6_TAGGED "eth vlan ip6:t2"
+
+static const char *const kinds[] = {MAKE4, MAKE6, "eth ip4:o2:t2",
+				    MAKE6_TAGGED};
+
+static struct th_result send(const char *kind, size_t port, size_t len)
 {
-	(void)state;
-	return load(STUB_RX, NATRA_PASS_STRICT);
-}
-
-static int load_edt(void **state)
-{
-	(void)state;
-	return load(STUB_EDT, NATRA_PASS_STRICT);
-}
-
-static int load_edt_free(void **state)
-{
-	(void)state;
-	return load(STUB_EDT, NATRA_PASS_FREE);
-}
-
-static int unload(void **state)
-{
-	(void)state;
-	th_close(&run);
-	return 0;
-}
-
-static void make4(struct packet *p, uint16_t port, size_t len)
-{
-	packet_make_tcp4(p, port, ECT0, len);
-}
-
-static void make6(struct packet *p, uint16_t port, size_t len)
-{
-	packet_make_tcp6(p, port, ECT0, len);
-}
-
-/* IPv4 options keep the packet off the parser's fast path. */
-static void make4_options(struct packet *p, uint16_t port, size_t len)
-{
-	packet_begin_ipv4(p, &(struct packet_ip){.options = 2, .tos = ECT0});
-	packet_tcp(p, port, 80, 20);
-	packet_pad(p, len);
-	packet_end(p);
-}
-
-static void make6_tagged(struct packet *p, uint16_t port, size_t len)
-{
-	packet_begin(p);
-	packet_ethernet(p);
-	packet_vlan(p, 0x8100, 10);
-	packet_ipv6(p, &(struct packet_ip){.tos = ECT0});
-	packet_tcp(p, port, 80, 20);
-	packet_pad(p, len);
-	packet_end(p);
-}
-
-typedef void (*make_fn)(struct packet *p, uint16_t port, size_t len);
-
-static const make_fn kinds[] = {make4, make6, make4_options, make6_tagged};
-
-static struct th_result send(make_fn make, uint16_t port, size_t len)
-{
+	const struct packet p =
+		packet_of("%s tcp:20:%zu pad:%zu", kind, port, len);
 	struct th_result r;
-	struct packet p;
 
-	make(&p, port, len);
 	th_send(&run, &p, NULL, &r);
 	assert_int_equal(r.bytes, len);
 	if (r.verdict != TC_ACT_SHOT && r.counter == NATRA_COUNT_MICE)
@@ -146,7 +94,7 @@ static void sends_too_much(uint16_t port, enum natra_counter counter)
 
 		th_set_tat(&run, tat);
 		th_set_mice_tat(&run, mice);
-		r = send(kinds[i], (uint16_t)(port + i), SMALL);
+		r = send(kinds[i], port + i, SMALL);
 		is_dropped(&r, counter);
 		assert_int_equal(th_tat(&run), tat);
 		assert_int_equal(th_mice_tat(&run), mice);
@@ -162,7 +110,7 @@ TH_TEST_AFTER(mice_are_charged_over_either_protocol, load_police, load_edt)
 
 		th_set_tat(&run, tat);
 		th_set_mice_tat(&run, 0);
-		r = send(kinds[i], (uint16_t)(100 + i), SMALL);
+		r = send(kinds[i], 100 + i, SMALL);
 		is_free_to_go(&r);
 		assert_int_equal(th_tat(&run), tat + SMALL * TH_NS_PER_BYTE);
 		mice = th_mice_tat(&run);
@@ -182,14 +130,14 @@ TH_TEST_AFTER(a_ceiling_is_charged_in_part, load_police, load_edt)
 
 	limits.mice_mult = limits.rate.mult / 4;
 	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
-	(void)send(make4, 110, SMALL); /* It settles what the buckets owe. */
+	(void)send(MAKE4, 110, SMALL); /* It settles what the buckets owe. */
 	th_set_tat(&run, tat);
 	th_set_mice_tat(&run, 0);
-	r = send(make4, 111, SMALL);
+	r = send(MAKE4, 111, SMALL);
 	is_free_to_go(&r);
 	assert_int_equal(th_tat(&run), tat + cost);
 	th_set_mice_tat(&run, mice);
-	r = send(make4, 112, SMALL);
+	r = send(MAKE4, 112, SMALL);
 	if (r.counter == NATRA_COUNT_PACED)
 		assert_int_equal(th_tat(&run), tat + 2 * cost);
 	else
@@ -197,7 +145,7 @@ TH_TEST_AFTER(a_ceiling_is_charged_in_part, load_police, load_edt)
 	tat = th_now() - TH_SECOND / 2;
 	th_set_tat(&run, tat);
 	th_set_mice_tat(&run, th_now() + FAR);
-	r = send(make4, 113, SMALL);
+	r = send(MAKE4, 113, SMALL);
 	is_free_to_go(&r);
 	assert_int_equal(th_tat(&run), tat + 4 * cost);
 }
@@ -222,8 +170,8 @@ TH_TEST(mice_over_their_share_wait_for_it)
 		th_set_mice_tat(&run, mice);
 		for (uint64_t n = 0; n < 8; n++) {
 			const uint64_t cost = SMALL * TH_NS_PER_BYTE;
-			struct th_result r = send(
-				kinds[i], (uint16_t)(800 + 8 * i + n), SMALL);
+			struct th_result r =
+				send(kinds[i], 800 + 8 * i + n, SMALL);
 
 			/* A byte takes 2000 ns of the share. */
 			is_paced(&r, mice + n * 2 * cost);
@@ -241,7 +189,7 @@ TH_TEST(mice_over_their_share_wait_for_what_elephants_leave)
 
 	th_set_tat(&run, tat);
 	th_set_mice_tat(&run, mice);
-	r = send(make4, 900, SMALL);
+	r = send(MAKE4, 900, SMALL);
 	is_paced(&r, tat + limits.reserve_ns);
 	assert_int_equal(th_tat(&run), tat + SMALL * TH_NS_PER_BYTE);
 	assert_int_equal(th_mice_tat(&run), mice);
@@ -256,12 +204,12 @@ TH_TEST(mice_that_wait_for_long_are_marked)
 	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
 	th_set_tat(&run, th_now() + FAR);
 	th_set_mice_tat(&run, mice);
-	r = send(make4, 901, SMALL);
+	r = send(MAKE4, 901, SMALL);
 	assert_int_equal(r.counter, NATRA_COUNT_MARKED);
 	assert_int_equal(r.tstamp, mice);
 	assert_int_equal(r.data[15] & CE, CE);
 	/* A tag in the frame hides where the mark belongs. */
-	r = send(make6_tagged, 902, SMALL);
+	r = send(MAKE6_TAGGED, 902, SMALL);
 	is_paced(&r, mice + 2 * SMALL * TH_NS_PER_BYTE);
 }
 
@@ -281,15 +229,15 @@ TH_TEST(mice_of_local_senders_may_wait_for_longer)
 	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
 	th_set_tat(&run, th_now() + FAR);
 	th_set_mice_tat(&run, mice);
-	r = send(make6_tagged, 903, SMALL);
+	r = send(MAKE6_TAGGED, 903, SMALL);
 	is_dropped(&r, NATRA_COUNT_DROPPED_HORIZON);
 	assert_int_equal(th_mice_tat(&run), mice);
-	r = send(make4, 904, SMALL);
+	r = send(MAKE4, 904, SMALL);
 	is_paced(&r, mice);
-	r = send(make6, 905, SMALL);
+	r = send(MAKE6, 905, SMALL);
 	is_paced(&r, mice + 2 * SMALL * TH_NS_PER_BYTE);
 	th_set_mice_tat(&run, th_now() + 1900 * TH_MS);
-	r = send(make4, 906, SMALL);
+	r = send(MAKE4, 906, SMALL);
 	is_dropped(&r, NATRA_COUNT_DROPPED_HORIZON);
 }
 
@@ -304,12 +252,12 @@ TH_TEST_AFTER(tiny_mice_have_room_of_their_own, load_police, load_edt)
 	th_set_tat(&run, tat);
 	th_set_mice_tat(&run, mice);
 	th_set_tiny_tat(&run, th_now() + limits.reserve_ns / 2);
-	r = send(make4, 907, 100);
+	r = send(MAKE4, 907, 100);
 	is_free_to_go(&r);
 	assert_int_equal(th_mice_tat(&run), mice + cost);
 	assert_int_equal(th_tat(&run), tat + cost / 2);
 	th_set_tiny_tat(&run, th_now() + 4 * limits.reserve_ns);
-	r = send(make4, 908, 100);
+	r = send(MAKE4, 908, 100);
 	assert_int_not_equal(r.counter, NATRA_COUNT_MICE);
 }
 
@@ -321,7 +269,7 @@ TH_TEST_AFTER(mice_over_their_share_are_charged_in_full, load_police, load_edt)
 	th_set_mice_tat(&run, th_now() + FAR);
 	/* The bucket is full: its credit is the burst of 1 s, and no more. */
 	th_set_tat(&run, 0);
-	r = send(make4, 300, SMALL);
+	r = send(MAKE4, 300, SMALL);
 	is_free_to_go(&r);
 	assert_in_range(th_tat(&run), from - TH_SECOND + SMALL * TH_NS_PER_BYTE,
 			r.after_ns - TH_SECOND + SMALL * TH_NS_PER_BYTE);
@@ -341,7 +289,7 @@ TH_TEST_AFTER(parts_of_a_nanosecond_are_charged_on_the_average, load_police)
 	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
 	th_set_tat(&run, tat);
 	for (uint16_t port = 1; port <= 1000; port++) {
-		struct th_result r = send(make4, port, 60);
+		struct th_result r = send(MAKE4, port, 60);
 
 		assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
 	}
@@ -360,9 +308,9 @@ TH_TEST_AFTER(tiny_is_up_to_128_bytes, load_police, load_edt)
 		th_set_tat(&run, th_now() + FAR);
 		th_set_mice_tat(&run, th_now() + FAR);
 		th_set_tiny_tat(&run, th_now() + TH_SECOND / 8);
-		r = send(kinds[i], (uint16_t)(400 + i), 128);
+		r = send(kinds[i], 400 + i, 128);
 		is_free_to_go(&r);
-		r = send(kinds[i], (uint16_t)(500 + i), 129);
+		r = send(kinds[i], 500 + i, 129);
 		assert_int_not_equal(r.counter, NATRA_COUNT_MICE);
 	}
 }
@@ -374,20 +322,20 @@ TH_TEST(elephants_are_paced_beside_them)
 
 	th_set_mice_tat(&run, 12345);
 	th_set_tat(&run, tat);
-	r = send(make4, 7, LARGE);
+	r = send(MAKE4, 7, LARGE);
 	assert_int_equal(r.counter, NATRA_COUNT_PACED);
 	assert_int_equal(r.tstamp, tat);
-	r = send(make4, 7, LARGE);
+	r = send(MAKE4, 7, LARGE);
 	assert_int_equal(r.counter, NATRA_COUNT_PACED);
 	assert_int_equal(r.tstamp, tat + LARGE * TH_NS_PER_BYTE);
 	/* Another flow has its own turn. */
-	r = send(make6, 7, LARGE);
+	r = send(MAKE6, 7, LARGE);
 	assert_int_equal(r.counter, NATRA_COUNT_PACED);
 	assert_int_equal(r.tstamp, tat);
 	assert_int_equal(th_mice_tat(&run), 12345);
 	/* Mice that are also beyond the horizon count as dropped for that. */
 	th_set_tat(&run, th_now() + FAR);
-	r = send(make4, 7, LARGE);
+	r = send(MAKE4, 7, LARGE);
 	assert_int_equal(r.counter, NATRA_COUNT_DROPPED_HORIZON);
 	assert_int_equal(r.verdict, TC_ACT_SHOT);
 }
@@ -402,10 +350,10 @@ TH_TEST(mice_are_not_marked)
 	for (size_t i = 0; i < TH_LEN(kinds); i++) {
 		th_set_tat(&run, th_now() + TH_SECOND);
 		th_set_mice_tat(&run, 0);
-		r = send(kinds[i], (uint16_t)(600 + i), SMALL);
+		r = send(kinds[i], 600 + i, SMALL);
 		is_free_to_go(&r);
 	}
-	r = send(make4, 7, LARGE);
+	r = send(MAKE4, 7, LARGE);
 	assert_int_equal(r.counter, NATRA_COUNT_MARKED);
 	assert_int_equal(r.data[15] & CE, CE);
 }
@@ -417,11 +365,11 @@ TH_TEST_AFTER(free_mice_do_not_wait_for_elephants, load_edt_free)
 
 	for (size_t i = 0; i < TH_LEN(kinds); i++) {
 		th_set_tat(&run, tat);
-		r = send(kinds[i], (uint16_t)(700 + i), SMALL);
+		r = send(kinds[i], 700 + i, SMALL);
 		is_free_to_go(&r);
 		assert_int_equal(th_tat(&run), tat);
 	}
-	r = send(make4, 7, LARGE);
+	r = send(MAKE4, 7, LARGE);
 	assert_int_equal(r.counter, NATRA_COUNT_PACED);
 	assert_int_equal(r.tstamp, tat);
 }

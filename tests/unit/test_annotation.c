@@ -31,12 +31,7 @@ static int setup(void **state)
 	return natra_open(&n, &opts);
 }
 
-static int teardown(void **state)
-{
-	(void)state;
-	natra_close(n);
-	return 0;
-}
+TH_STEP(teardown, natra_close(n))
 
 static const struct natra_policy both = {
 	.sz = sizeof(both),

@@ -15,12 +15,7 @@
 
 static __u8 table[NATRA_ROWS * NATRA_HEAVY_WIDTH];
 
-static int clear(void **state)
-{
-	(void)state;
-	memset(table, 0, sizeof(table));
-	return 0;
-}
+TH_STEP(clear, memset(table, 0, sizeof(table)))
 
 static bool heavy(__u64 hash, __u32 estimate, __u32 epoch)
 {

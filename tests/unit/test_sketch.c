@@ -14,12 +14,7 @@
 
 static __u32 cells[NATRA_ROWS * WIDTH];
 
-static int clear(void **state)
-{
-	(void)state;
-	memset(cells, 0, sizeof(cells));
-	return 0;
-}
+TH_STEP(clear, memset(cells, 0, sizeof(cells)))
 
 static __u32 add(__u64 hash, __u32 units, __u32 epoch)
 {

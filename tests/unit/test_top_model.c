@@ -30,12 +30,7 @@ static int start(void **state)
 	return 0;
 }
 
-static int stop(void **state)
-{
-	(void)state;
-	top_model_free(&model);
-	return 0;
-}
+TH_STEP(stop, top_model_free(&model))
 
 static void update(size_t len, uint64_t now_ns)
 {

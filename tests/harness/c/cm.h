@@ -64,6 +64,15 @@ static inline int th_run_each(CMFixtureFunction setup,
 	static void test(__attribute__((unused)) void **state)
 #define TH_TEST(test) TH_TEST_AFTER(test, NULL)
 
+/* Defines a setup or a teardown that does this. */
+#define TH_STEP(name, does)                                                    \
+	static int name(void **state)                                          \
+	{                                                                      \
+		(void)state;                                                   \
+		does;                                                          \
+		return 0;                                                      \
+	}
+
 /* Defines a main with a setup and a teardown for each test, or one for all of them. */
 #define TH_MAIN_EACH(setup, teardown)                                          \
 	int main(void)                                                         \

@@ -2,6 +2,10 @@
 #include "packet.h"
 
 #include <assert.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define IPV4_MIN_LEN 20
@@ -228,17 +232,141 @@ void packet_begin_ipv6(struct packet *p, const struct packet_ip *ip)
 void packet_make_tcp4(struct packet *p, uint16_t source, uint8_t tos,
 		      size_t len)
 {
-	packet_begin_ipv4(p, &(struct packet_ip){.tos = tos});
-	packet_tcp(p, source, 80, 20);
-	packet_pad(p, len);
-	packet_end(p);
+	*p = packet_of("eth ip4:t%u tcp:20:%u pad:%zu", tos, source, len);
 }
 
 void packet_make_tcp6(struct packet *p, uint16_t source, uint8_t tos,
 		      size_t len)
 {
-	packet_begin_ipv6(p, &(struct packet_ip){.tos = tos});
-	packet_tcp(p, source, 80, 20);
-	packet_pad(p, len);
-	packet_end(p);
+	*p = packet_of("eth ip6:t%u tcp:20:%u pad:%zu", tos, source, len);
+}
+
+/* Returns the number behind the nth colon of a word. */
+static size_t number(const char *word, int nth, size_t otherwise)
+{
+	while (word && nth--)
+		word = strchr(word + 1, ':');
+	return word ? strtoul(word + 1, NULL, 0) : otherwise;
+}
+
+static void add_ip(struct packet *p, const char *word)
+{
+	const bool v4 = word[2] == '4';
+	struct packet_ip ip = {0};
+	uint8_t hop_limit = 64;
+
+	for (const char *at = strchr(word, ':'); at; at = strchr(at + 1, ':')) {
+		const unsigned long n = strtoul(at + 2, NULL, 0);
+
+		switch (at[1]) {
+		case 'o':
+			ip.options = (uint8_t)n;
+			break;
+		case 't':
+			ip.tos = (uint8_t)n;
+			break;
+		case 'f':
+			ip.fragment = (uint16_t)n;
+			break;
+		case 'i':
+			ip.id = (uint16_t)n;
+			break;
+		case 's':
+			ip.source = (uint8_t)n;
+			break;
+		case 'd':
+			ip.target = (uint8_t)n;
+			break;
+		default:
+			assert(at[1] == 'h');
+			hop_limit = (uint8_t)n;
+		}
+	}
+	if (v4)
+		packet_ipv4(p, &ip);
+	else
+		packet_ipv6(p, &ip);
+	p->data[p->l3 + (v4 ? 8 : 7)] = hop_limit;
+}
+
+static void add_hex(struct packet *p, const char *digits)
+{
+	char byte[3] = "";
+
+	for (; digits[0] && digits[1]; digits += 2) {
+		memcpy(byte, digits, 2);
+		*append(p, 1) = (uint8_t)strtoul(byte, NULL, 16);
+	}
+}
+
+static void add_transport(struct packet *p, const char *word)
+{
+	const bool tcp = word[0] == 't', udp = word[0] == 'u';
+	const uint16_t source =
+		(uint16_t)number(word, tcp || udp ? 2 : 4, 1000);
+
+	if (tcp)
+		packet_tcp(p, source, 80, number(word, 1, 20));
+	else if (udp)
+		packet_udp(p, source, (uint16_t)number(word, 1, 53));
+	else
+		packet_ports(p, (uint8_t)number(word, 1, 0), source,
+			     (uint16_t)number(word, 3, 53), number(word, 2, 0));
+}
+
+/* Adds what is not in front of IP. */
+static void add_inner(struct packet *p, const char *word)
+{
+	if (strncmp(word, "ip", 2) == 0)
+		add_ip(p, word);
+	else if (strncmp(word, "ext", 3) == 0)
+		packet_extension(p, (uint8_t)number(word, 1, 0),
+				 number(word, 2, 0));
+	else if (strncmp(word, "frag", 4) == 0)
+		packet_ipv6_fragment(p, (uint16_t)number(word, 1, 0),
+				     (uint32_t)number(word, 2, 0));
+	else if (strncmp(word, "next", 4) == 0)
+		set_next(p, (uint8_t)number(word, 1, 0));
+	else if (strncmp(word, "echo", 4) == 0)
+		packet_echo(p, (uint8_t)number(word, 1, 0),
+			    (uint8_t)number(word, 2, 0), 5);
+	else if (strncmp(word, "hex:", 4) == 0)
+		add_hex(p, word + 4);
+	else if (strncmp(word, "pay", 3) == 0)
+		packet_payload(p, number(word, 1, 0));
+	else if (strncmp(word, "pad", 3) == 0)
+		packet_pad(p, number(word, 1, 0));
+	else
+		add_transport(p, word);
+	/* What follows in a tunnel has a type of its own. */
+	p->type_at = PACKET_NO_LAYER;
+}
+
+struct packet packet_of(const char *format, ...)
+{
+	char text[200], *rest = NULL;
+	struct packet p;
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	packet_begin(&p);
+	for (char *word = strtok_r(text, " ", &rest); word;
+	     word = strtok_r(NULL, " ", &rest)) {
+		if (strcmp(word, "eth") == 0) {
+			packet_ethernet(&p);
+		} else if (strncmp(word, "vlan", 4) == 0) {
+			packet_vlan(&p, 0x8100, (uint16_t)number(word, 1, 10));
+		} else if (strncmp(word, "svlan", 5) == 0) {
+			packet_vlan(&p, 0x88a8, (uint16_t)number(word, 1, 10));
+		} else if (strncmp(word, "type", 4) == 0) {
+			packet_type(&p, (uint16_t)number(word, 1, 0));
+			p.type_at = PACKET_NO_LAYER;
+		} else {
+			add_inner(&p, word);
+		}
+	}
+	packet_end(&p);
+	return p;
 }

@@ -62,6 +62,24 @@ void packet_begin_ipv6(struct packet *p, const struct packet_ip *ip);
 /* Returns whether the IPv4 header's checksum is right. */
 int packet_checksum_good(const uint8_t *ipv4);
 
+/*
+ * Makes a packet of words, one for each layer, with numbers behind colons; what stands in brackets
+ * may be left out:
+ *
+ *	eth                            ext:NUMBER:LEN, an extension header
+ *	vlan[:TCI], svlan[:TCI]        frag:OFFSET AND FLAG:ID, of IPv6
+ *	type:ETHERTYPE                 tcp[:LEN[:SOURCE]], udp[:TARGET[:SOURCE]]
+ *	ip4, ip6                       ports:PROTOCOL:LEN[:TARGET[:SOURCE]]
+ *	next:PROTOCOL, in IP's header  echo:PROTOCOL:TYPE
+ *	hex:BYTES, pay:LEN             pad:LEN, up to so many bytes in all
+ *
+ * The numbers of IP have a letter in front: those of struct packet_ip (o, t, f, i, and s and d for
+ * the addresses) and h, the hop limit of IPv6. The source's port is 1000, the target's 80 with TCP
+ * and 53 without.
+ */
+struct packet packet_of(const char *format, ...)
+	__attribute__((format(printf, 1, 2)));
+
 /* Both make an Ethernet frame of `len` bytes in all that carries TCP with a
  * header of 20 bytes. */
 void packet_make_tcp4(struct packet *p, uint16_t source, uint8_t tos,
