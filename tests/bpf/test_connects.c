@@ -49,7 +49,6 @@ TH_STEP(load_strict, load(STUB_TX, NATRA_PASS_OFF))
 TH_STEP(load_edt, load(STUB_EDT, NATRA_PASS_OFF))
 static int unload(void **state)
 {
-	(void)state;
 	th_close(&in);
 	th_close(&out);
 	return 0;

@@ -19,7 +19,6 @@ static struct natra_limits limits;
 
 static int load(void **state)
 {
-	(void)state;
 	limits = th_limits();
 	run = th_load_kind(STUB_EDT, &limits);
 	return 0;
@@ -33,11 +32,6 @@ static int load_with_prelude(void **state)
 }
 
 TH_STEP(unload, th_close(&run))
-
-static void set_limits(void)
-{
-	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
-}
 
 static void send(const struct packet *p, uint64_t stamp, uint32_t type,
 		 struct th_result *ret)
@@ -225,7 +219,7 @@ TH_TEST(foreign_stamp_is_cleared_from_what_is_not_limited)
 	struct packet p;
 
 	limits.rate.mult = 0;
-	set_limits();
+	th_set_limits(&run, &limits);
 	send_tcp(in_2023, 0, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_UNLIMITED);
 	assert_int_equal(r.tstamp, 0);
@@ -281,7 +275,7 @@ TH_TEST(delay_over_the_target_is_marked)
 
 	limits.max_delay_ns = 8 * TH_SECOND;
 	limits.target_ns = TH_SECOND;
-	set_limits();
+	th_set_limits(&run, &limits);
 	send_late(ECT0, TH_SECOND / 2, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_PACED);
 	assert_int_equal(r.data[15] & CE, ECT0);
@@ -318,7 +312,7 @@ TH_TEST(target_follows_the_share)
 
 	limits.max_delay_ns = 8 * TH_SECOND;
 	limits.target_ns = TH_MS;
-	set_limits();
+	th_set_limits(&run, &limits);
 	set_k(200);
 	send_late(ECT0, TH_SECOND / 2, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_PACED);
@@ -338,7 +332,7 @@ TH_TEST(local_datagrams_are_spared)
 
 	limits.max_delay_ns = 8 * TH_SECOND;
 	limits.target_ns = TH_MS;
-	set_limits();
+	th_set_limits(&run, &limits);
 	for (int i = 0; i < 3200; i++) {
 		send_late(0, TH_SECOND, &r);
 		dropped += r.counter == NATRA_COUNT_DROPPED_RATE;
@@ -373,7 +367,7 @@ TH_TEST_AFTER(time_of_reception_is_cleared_or_replaced, load_with_prelude)
 	struct th_result r;
 
 	limits.unfelt_delay_ns = limits.max_delay_ns = 8 * TH_SECOND;
-	set_limits();
+	th_set_limits(&run, &limits);
 	send_without_socket(th_now() + TH_SECOND, 0, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
 	assert_int_equal(r.tstamp, 0);
@@ -391,7 +385,7 @@ TH_TEST_AFTER(packet_without_a_socket_has_a_shorter_horizon, load_with_prelude)
 
 	limits.unfelt_delay_ns = 4 * TH_SECOND;
 	limits.max_delay_ns = 8 * TH_SECOND;
-	set_limits();
+	th_set_limits(&run, &limits);
 	th_set_tat(&run, tat);
 	send_without_socket(0, 0, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_PACED);
@@ -413,7 +407,7 @@ TH_TEST_AFTER(packet_without_a_socket_over_the_target_is_dropped,
 
 	limits.unfelt_delay_ns = limits.max_delay_ns = 8 * TH_SECOND;
 	limits.target_ns = TH_SECOND;
-	set_limits();
+	th_set_limits(&run, &limits);
 	th_set_tat(&run, th_now() + 2 * TH_SECOND);
 	send_without_socket(0, ECT0, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_MARKED);
@@ -434,7 +428,7 @@ TH_TEST_AFTER(short_packet_without_a_mark_is_spared, load_with_prelude)
 
 	limits.unfelt_delay_ns = limits.max_delay_ns = 8 * TH_SECOND;
 	limits.target_ns = TH_SECOND;
-	set_limits();
+	th_set_limits(&run, &limits);
 	for (int i = 0; i < 1600; i++) {
 		th_set_tat(&run, th_now() + 2 * TH_SECOND);
 		send_without_socket_of(512, 0, 0, &r);

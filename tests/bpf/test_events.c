@@ -47,7 +47,6 @@ TH_STEP(load_strict, load(STUB_EDT, NATRA_PASS_STRICT))
 TH_STEP(load_strict_police, load(STUB_TX, NATRA_PASS_STRICT))
 static int unload(void **state)
 {
-	(void)state;
 	ring_close(&view);
 	th_close(&run);
 	return 0;
@@ -368,7 +367,7 @@ static void watch_the_limit(enum natra_pass pass)
 	limits.leave_units = UNITS / 8;
 	limits.over.rate = 40 * LEN;
 	limits.over.debt = 20 * LEN;
-	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
+	th_set_limits(&run, &limits);
 }
 
 TH_TEST_AFTER(small_flows_over_the_limit, load_police, load_edt)

@@ -17,7 +17,6 @@ static int load(void **state)
 {
 	struct natra_limits limits = th_limits();
 
-	(void)state;
 	limits.rate = policy_rate(8000000, 10000000);
 	run = th_load_kind(STUB_TX, &limits);
 	return 0;
@@ -78,7 +77,7 @@ TH_TEST(plain_and_optioned_packets_share_one_estimate)
 	limits.pass = NATRA_PASS_FREE;
 	limits.enter_units = 40;
 	limits.leave_units = 5;
-	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
+	th_set_limits(&run, &limits);
 	packet_make_tcp4(&p, 1000, 0, 1514);
 	th_send(&run, &p, NULL, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_MICE);
@@ -130,7 +129,7 @@ TH_TEST(datagrams_in_pieces_are_of_their_flows)
 	struct natra_limits limits = th_limits();
 
 	limits.pass = NATRA_PASS_FREE;
-	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
+	th_set_limits(&run, &limits);
 	for (int ipv6 = 0; ipv6 < 2; ipv6++) {
 		th_set_tat(&run, th_now() + 3600 * TH_SECOND);
 		for (uint16_t id = 1; id < 10; id++)
@@ -204,7 +203,7 @@ TH_TEST(mice_and_what_is_not_ip_are_not_listed)
 	struct natra_limits limits = th_limits();
 
 	limits.pass = NATRA_PASS_FREE;
-	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
+	th_set_limits(&run, &limits);
 	send(packet_of("eth ip4 tcp pad:200"));
 	send(packet_of("eth type:0x0806 pay:28"));
 	assert_int_equal(read_flows(), 0);

@@ -173,7 +173,7 @@ TH_TEST_AFTER(one_packet_does_not_close_a_gate, load_rx, load_tx, load_edt)
 			th_now() + 128 * 50 * TH_MS);
 	/* Here 129 packets take less than a second. */
 	limits.packets = policy_rate(8ULL * 300, 1);
-	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
+	th_set_limits(&run, &limits);
 	p.data[p.l4 + 13] = ACK;
 	th_set_gates(&run, 0, 0);
 	assert_int_equal(send(&p, 129).verdict, TC_ACT_UNSPEC);
@@ -292,7 +292,7 @@ TH_TEST(raised_limits_hold_at_once)
 	(void)send_tcp(1, ACK);
 	th_set_gates(&run, th_now() + FAR, 0);
 	limits.packets = policy_rate(8ULL * 2000, 1);
-	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
+	th_set_limits(&run, &limits);
 	(void)send_tcp(1, ACK);
 	assert_in_range(gates().packets_tat_ns,
 			th_now() + hundredth_ns - TH_SECOND,
@@ -308,7 +308,7 @@ TH_TEST(what_is_owed_is_paid)
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(send_tcp(1, SYN).verdict, TC_ACT_SHOT);
 		limits.connections.mult++;
-		assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
+		th_set_limits(&run, &limits);
 	}
 	assert_int_equal(gates().packets_tat_ns, far_ns);
 	assert_int_equal(gates().connections_tat_ns, far_ns);

@@ -76,11 +76,6 @@ TH_STEP(load_rx_exempt, load_classes(STUB_RX, true))
 TH_STEP(load_edt_exempt, load_classes(STUB_EDT, true))
 TH_STEP(unload, th_close_member(&run))
 
-static void set_limits(void)
-{
-	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
-}
-
 static struct natra_member member(void)
 {
 	size_t len;
@@ -283,7 +278,7 @@ TH_TEST_AFTER(others_are_no_members, load_rx, load_tx, load_edt)
 	struct th_result r;
 
 	limits.member = (struct natra_membership){0};
-	set_limits();
+	th_set_limits(&run, &limits);
 	set_member_ahead(HOUR);
 	r = send();
 	assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
@@ -299,7 +294,7 @@ TH_TEST_AFTER(mice_pass, load_rx, load_tx, load_edt)
 	limits.enter_units = 1000;
 	limits.leave_units = 125;
 	limits.pass = NATRA_PASS_FREE;
-	set_limits();
+	th_set_limits(&run, &limits);
 	set_member_ahead(held ? 3 * TH_SECOND : TH_SECOND);
 	r = send();
 	assert_int_equal(r.counter, NATRA_COUNT_MICE);
@@ -307,7 +302,7 @@ TH_TEST_AFTER(mice_pass, load_rx, load_tx, load_edt)
 	limits.pass = NATRA_PASS_STRICT;
 	limits.mice = limits.rate;
 	limits.mice_mult = limits.rate.mult;
-	set_limits();
+	th_set_limits(&run, &limits);
 	set_member_ahead(held ? 1900 * TH_MS : 50 * TH_MS);
 	at_ns = th_group_at(TH_GROUP)->fair.tat_ns;
 	th_group_at(TH_GROUP)->fair.latest_ns = 0;
@@ -328,7 +323,7 @@ TH_TEST_AFTER(strict_mice_over_the_group_go_nowhere, load_rx, load_tx, load_edt)
 	limits.pass = NATRA_PASS_STRICT;
 	limits.mice = limits.rate;
 	limits.mice_mult = limits.rate.mult;
-	set_limits();
+	th_set_limits(&run, &limits);
 	set_member_ahead(held ? 3 * TH_SECOND : TH_SECOND);
 	r = send();
 	assert_int_equal(r.counter, held ? NATRA_COUNT_DROPPED_HORIZON
@@ -345,7 +340,7 @@ TH_TEST_AFTER(large_flows_of_the_group_are_no_mice, load_rx, load_tx, load_edt)
 	limits.enter_units = 1 << 20;
 	limits.leave_units = 1 << 17;
 	limits.pass = NATRA_PASS_FREE;
-	set_limits();
+	th_set_limits(&run, &limits);
 	th_write_group(TH_GROUP, RATE / 10, 0);
 	r = send();
 	assert_int_equal(r.counter, NATRA_COUNT_MICE);
@@ -362,7 +357,7 @@ TH_TEST_AFTER(members_are_limited_by_their_group_alone, load_rx, load_tx,
 	      load_edt)
 {
 	limits.by_group = 1;
-	set_limits();
+	th_set_limits(&run, &limits);
 	th_write_group(TH_GROUP, 0, 0);
 	set_member_ahead(HOUR);
 	assert_int_equal(send().counter, NATRA_COUNT_UNLIMITED);
@@ -378,7 +373,7 @@ TH_TEST_AFTER(members_are_limited_by_their_group_alone, load_rx, load_tx,
 	th_write_group(TH_GROUP, 0, 0);
 	assert_int_equal(send().counter, NATRA_COUNT_UNLIMITED);
 	limits.by_group = 0;
-	set_limits();
+	th_set_limits(&run, &limits);
 	assert_int_equal(send().counter, NATRA_COUNT_ADMITTED);
 }
 

@@ -63,7 +63,7 @@ TH_TEST(hidden_from_classes_is_dropped)
 				 NATRA_COUNT_DROPPED_RATE);
 		assert_int_equal(send_tagged(3).verdict, TC_ACT_SHOT);
 		/* Nor is it among the rest if that has no rate. */
-		assert_int_equal(slot_set_limits(run.n, &run.slot, &none), 0);
+		th_set_limits(&run, &none);
 		assert_int_equal(send_tagged(3).counter,
 				 NATRA_COUNT_DROPPED_RATE);
 		th_close(&run);

@@ -28,11 +28,6 @@ static struct natra_config read_config(struct progrun *run)
 	return config;
 }
 
-static void set_limits(struct progrun *run, const struct natra_limits *limits)
-{
-	assert_int_equal(slot_set_limits(run->n, &run->slot, limits), 0);
-}
-
 static enum natra_counter send(struct progrun *run, uint16_t port)
 {
 	struct th_result r;
@@ -70,7 +65,7 @@ TH_TEST(change_goes_to_the_other_limits_and_then_the_index)
 		const struct natra_limits before = next;
 
 		next.max_delay_ns = i;
-		set_limits(&run, &next);
+		th_set_limits(&run, &next);
 		config = read_config(&run);
 		assert_int_equal(config.active, first_active + i);
 		assert_memory_equal(&config.limits[i & 1], &next, sizeof(next));
@@ -90,12 +85,12 @@ TH_TEST(change_is_in_force_for_the_next_packet)
 	struct natra_counters counters;
 
 	assert_int_equal(send(&run, 1), NATRA_COUNT_UNLIMITED);
-	set_limits(&run, &limits);
+	th_set_limits(&run, &limits);
 	assert_int_equal(send(&run, 1), NATRA_COUNT_ADMITTED);
 	limits.pass = NATRA_PASS_FREE;
-	set_limits(&run, &limits);
+	th_set_limits(&run, &limits);
 	assert_int_equal(send(&run, 1), NATRA_COUNT_MICE);
-	set_limits(&run, &unlimited);
+	th_set_limits(&run, &unlimited);
 	assert_int_equal(send(&run, 1), NATRA_COUNT_UNLIMITED);
 	/* The counters keep what was counted before. */
 	th_counters(&run, &counters);
@@ -181,7 +176,7 @@ TH_TEST(higher_rate_frees_at_once)
 		assert_int_equal(send(&run, 1), NATRA_COUNT_ADMITTED);
 		assert_int_equal(send(&run, 1), refused);
 		assert_true(th_tat(&run) > th_now() + 11000 * TH_SECOND);
-		set_limits(&run, &fast);
+		th_set_limits(&run, &fast);
 		/* The packet is not dropped, because it leaves within the
 		 * horizon of 2 s. */
 		if (kinds[i] == STUB_EDT)
@@ -218,7 +213,7 @@ TH_TEST(no_change_forgives_a_debt)
 		th_set_queue(&run, th_now() + 60 * TH_SECOND);
 		/* Four times the rate pays four times as fast. */
 		limits.rate.mult /= 4;
-		set_limits(&run, &limits);
+		th_set_limits(&run, &limits);
 		(void)send(&run, 1);
 		assert_in_range(th_tat(&run), th_now() + 14 * TH_SECOND,
 				th_now() + 20 * TH_SECOND);
@@ -226,7 +221,7 @@ TH_TEST(no_change_forgives_a_debt)
 		/* What was owed at a higher rate than the next one takes the time that it
 		 * took then, also when the rate is higher again. */
 		limits.rate.mult /= 100;
-		set_limits(&run, &limits);
+		th_set_limits(&run, &limits);
 		(void)send(&run, 1);
 		tat_ns = th_now() + 60 * TH_SECOND;
 		th_set_queue(&run, tat_ns);
@@ -235,7 +230,7 @@ TH_TEST(no_change_forgives_a_debt)
 						   ? limits.rate.mult * 100 + 1
 						   : limits.rate.mult / 100;
 			limits.max_delay_ns = change * TH_SECOND;
-			set_limits(&run, &limits);
+			th_set_limits(&run, &limits);
 			(void)send(&run, 1);
 			assert_in_range(th_tat(&run), tat_ns - TH_SECOND,
 					tat_ns + TH_SECOND);

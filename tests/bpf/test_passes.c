@@ -20,7 +20,6 @@ static struct natra_limits limits;
 
 static int load(void **state)
 {
-	(void)state;
 	limits = th_limits();
 	limits.pass = NATRA_PASS_FREE;
 	limits.rate = policy_rate(8000000, 2000000);
@@ -30,11 +29,6 @@ static int load(void **state)
 }
 
 TH_STEP(unload, th_close(&run))
-
-static void set_limits(void)
-{
-	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
-}
 
 static enum natra_counter send(uint16_t port, size_t len)
 {
@@ -96,7 +90,7 @@ TH_TEST(packet_larger_than_the_threshold_is_heavy_at_once)
 {
 	limits.enter_units = 20;
 	limits.leave_units = 2;
-	set_limits();
+	th_set_limits(&run, &limits);
 	assert_int_equal(send(7, 1514), NATRA_COUNT_ADMITTED);
 }
 
@@ -157,7 +151,7 @@ TH_TEST(estimate_halves_in_the_kernel_as_well)
 TH_TEST(off_treats_every_flow_as_heavy)
 {
 	limits.pass = NATRA_PASS_OFF;
-	set_limits();
+	th_set_limits(&run, &limits);
 	for (uint16_t port = 1; port <= 20; port++)
 		assert_int_equal(send(port, 66), NATRA_COUNT_ADMITTED);
 	th_set_tat(&run, th_now() + 3600 * TH_SECOND);
@@ -170,7 +164,7 @@ static void use_strict(void)
 	limits.pass = NATRA_PASS_STRICT;
 	limits.mice = policy_rate(4000000, 1); /* 2000 ns a byte */
 	limits.mice_mult = limits.rate.mult;
-	set_limits();
+	th_set_limits(&run, &limits);
 }
 
 TH_TEST(strict_mice_over_their_share_get_what_is_left)
@@ -242,7 +236,7 @@ TH_TEST(what_the_link_depends_on_has_one_allowance)
 		limits.pass = passes[i / 2];
 		limits.enter_units = i % 2 ? 1 : 1000000;
 		limits.leave_units = limits.enter_units;
-		set_limits();
+		th_set_limits(&run, &limits);
 		th_set_tat(&run, th_now() + 3600 * TH_SECOND);
 		th_set_mice_tat(&run, th_now() + 3600 * TH_SECOND);
 		begin = th_now();
@@ -261,7 +255,7 @@ TH_TEST(who_floods_the_link_has_a_part_of_its_allowance)
 	unsigned int passed = 0;
 
 	limits.pass = NATRA_PASS_OFF;
-	set_limits();
+	th_set_limits(&run, &limits);
 	th_set_tat(&run, th_now() + 3600 * TH_SECOND);
 	wait_for_window();
 	for (unsigned int n = 0; n < 2000; n++)

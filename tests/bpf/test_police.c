@@ -230,7 +230,7 @@ static void check_flood(uint8_t ecn, uint64_t overdraft)
 	struct th_result r;
 
 	limits.max_overdraft_ns = FLOOD_LIMIT;
-	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
+	th_set_limits(&run, &limits);
 	begin = th_coarse_now();
 	for (int i = 0; i < 2000; i++) {
 		send_tcp(ecn, &r);
@@ -268,7 +268,7 @@ TH_TEST(flow_may_go_on_after_a_drop)
 	limits.rate = policy_rate(1000000, 1);
 	limits.ramp_mult = UINT64_MAX / limits.rate.burst_ns;
 	limits.max_overdraft_ns = LIMIT;
-	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
+	th_set_limits(&run, &limits);
 	for (int i = 0; i < 1000 && drops < 5; i++, last = passed) {
 		struct th_result r;
 
@@ -289,7 +289,7 @@ TH_TEST(burst_is_passed_at_once)
 	/* A byte takes 10 us, and the burst is 1.5 s. */
 	limits.rate = policy_rate(800000, 150000);
 	limits.ramp_mult = UINT64_MAX / limits.rate.burst_ns;
-	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
+	th_set_limits(&run, &limits);
 	for (int i = 0; i < 200; i++) {
 		send_tcp(NOT_ECT, &r);
 		passed += r.verdict == TC_ACT_UNSPEC;

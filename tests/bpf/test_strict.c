@@ -18,7 +18,6 @@ static struct natra_limits limits;
  * one flow are not. */
 static void load(enum stub_kind kind, enum natra_pass pass)
 {
-
 	limits = th_limits();
 	limits.pass = pass;
 	/* A byte takes 1000 ns, and the burst is 1 s. */
@@ -129,7 +128,7 @@ TH_TEST_AFTER(a_ceiling_is_charged_in_part, load_police, load_edt)
 	struct th_result r;
 
 	limits.mice_mult = limits.rate.mult / 4;
-	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
+	th_set_limits(&run, &limits);
 	(void)send(MAKE4, 110, SMALL); /* It settles what the buckets owe. */
 	th_set_tat(&run, tat);
 	th_set_mice_tat(&run, 0);
@@ -201,7 +200,7 @@ TH_TEST(mice_that_wait_for_long_are_marked)
 	struct th_result r;
 
 	limits.max_delay_ns = TH_SECOND;
-	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
+	th_set_limits(&run, &limits);
 	th_set_tat(&run, th_now() + FAR);
 	th_set_mice_tat(&run, mice);
 	r = send(MAKE4, 901, SMALL);
@@ -226,7 +225,7 @@ TH_TEST(mice_of_local_senders_may_wait_for_longer)
 
 	limits.fair_shift = 28;
 	limits.unfelt_delay_ns = TH_SECOND / 4;
-	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
+	th_set_limits(&run, &limits);
 	th_set_tat(&run, th_now() + FAR);
 	th_set_mice_tat(&run, mice);
 	r = send(MAKE6_TAGGED, 903, SMALL);
@@ -286,7 +285,7 @@ TH_TEST_AFTER(parts_of_a_nanosecond_are_charged_on_the_average, load_police)
 	 * however slow the CPU is. */
 	limits.rate = policy_rate(100000000000, 100000000000 / 8 * 60);
 	limits.ramp_mult = UINT64_MAX / limits.rate.burst_ns;
-	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
+	th_set_limits(&run, &limits);
 	th_set_tat(&run, tat);
 	for (uint16_t port = 1; port <= 1000; port++) {
 		struct th_result r = send(MAKE4, port, 60);
@@ -346,7 +345,7 @@ TH_TEST(mice_are_not_marked)
 	struct th_result r;
 
 	limits.target_ns = TH_SECOND / 2;
-	assert_int_equal(slot_set_limits(run.n, &run.slot, &limits), 0);
+	th_set_limits(&run, &limits);
 	for (size_t i = 0; i < TH_LEN(kinds); i++) {
 		th_set_tat(&run, th_now() + TH_SECOND);
 		th_set_mice_tat(&run, 0);

@@ -14,13 +14,11 @@ static struct natra *n; /* of each case */
 
 static inline int setup(void **state)
 {
-	(void)state;
 	return natra_open(&n, NULL);
 }
 
 static inline int teardown(void **state)
 {
-	(void)state;
 	natra_close(n);
 	return 0;
 }
@@ -38,6 +36,18 @@ static inline struct conf conf_of(const char *text)
 
 	if (conf_parse(&conf, text, strlen(text), &failure))
 		fail_msg("%s: %s", text, failure.msg);
+	return conf;
+}
+
+/* Does the same for CONF(members). */
+static inline struct conf conf_with(const char *members)
+{
+	char text[1024];
+	struct conf conf;
+
+	(void)snprintf(text, sizeof(text), CONF("%s"), members);
+	conf = conf_of(text);
+	conf.text = NULL; /* which belongs to the caller */
 	return conf;
 }
 

@@ -12,33 +12,8 @@
 
 #include <natra/natra.h>
 
-int __wrap_natra_attach(struct natra *n, const struct natra_target *target,
-			const struct natra_policy *policy,
-			struct natra_info *ret_info);
-int __wrap_natra_detach(struct natra *n, const struct natra_target *target);
-int __wrap_natra_check(struct natra *n, const char *id,
-		       const struct natra_policy *policy);
-int __wrap_natra_query(struct natra *n, const char *id,
-		       struct natra_info *ret_info);
-int __wrap_natra_gc(struct natra *n, const char *network,
-		    const char *const *keep, size_t keep_len,
-		    size_t *ret_removed);
-int __wrap_natra_status(struct natra *n);
-int __wrap_natra_record_unshaped(struct natra *n,
-				 const struct natra_target *target,
-				 const struct natra_policy *policy,
-				 const char *reason);
-int __wrap_natra_find_leftovers(struct natra *n,
-				const struct natra_target *target,
-				struct natra_leftovers *ret_leftovers);
-int __wrap_natra_remove_leftovers(struct natra *n,
-				  const struct natra_target *target);
-int __wrap_natra_foreach_group(struct natra *n, natra_group_fn fn, void *arg);
 const char *__real_natra_error(const struct natra *n);
-const char *__wrap_natra_error(const struct natra *n);
-
 enum natra_code __real_natra_error_code(const struct natra *n);
-enum natra_code __wrap_natra_error_code(const struct natra *n);
 
 static char error[256];
 
@@ -108,7 +83,6 @@ int __wrap_natra_attach(struct natra *n, const struct natra_target *t,
 			const struct natra_policy *p,
 			struct natra_info *ret_info)
 {
-	(void)n;
 	fill(ret_info);
 	return called("attach",
 		      " id=%s ifname=%s netns=%s network=%s label=%s "
@@ -124,7 +98,6 @@ int __wrap_natra_attach(struct natra *n, const struct natra_target *t,
 
 int __wrap_natra_detach(struct natra *n, const struct natra_target *t)
 {
-	(void)n;
 	/* A detach with a netns has a name of its own, so that a test can make
 	 * it fail alone. */
 	if (t->netns)
@@ -136,14 +109,12 @@ int __wrap_natra_detach(struct natra *n, const struct natra_target *t)
 int __wrap_natra_check(struct natra *n, const char *id,
 		       const struct natra_policy *policy)
 {
-	(void)n;
 	return called("check", " id=%s policy=%s", id, policy ? "yes" : "no");
 }
 
 int __wrap_natra_query(struct natra *n, const char *id,
 		       struct natra_info *ret_info)
 {
-	(void)n;
 	fill(ret_info);
 	return called("query", " id=%s", id);
 }
@@ -154,7 +125,6 @@ int __wrap_natra_gc(struct natra *n, const char *network,
 {
 	char ids[1024] = "";
 
-	(void)n;
 	for (size_t i = 0; i < keep_len; i++) {
 		size_t len = strlen(ids);
 
@@ -166,7 +136,6 @@ int __wrap_natra_gc(struct natra *n, const char *network,
 
 int __wrap_natra_status(struct natra *n)
 {
-	(void)n;
 	return called("status", "%s", "");
 }
 
@@ -174,7 +143,6 @@ int __wrap_natra_record_unshaped(struct natra *n, const struct natra_target *t,
 				 const struct natra_policy *p,
 				 const char *reason)
 {
-	(void)n;
 	return called("record_unshaped", " id=%s in=%llu reason=%s", t->id,
 		      (unsigned long long)p->ingress_rate_bits_per_sec, reason);
 }
@@ -182,7 +150,6 @@ int __wrap_natra_record_unshaped(struct natra *n, const struct natra_target *t,
 int __wrap_natra_find_leftovers(struct natra *n, const struct natra_target *t,
 				struct natra_leftovers *ret_leftovers)
 {
-	(void)n;
 	*ret_leftovers = (struct natra_leftovers){.sz = sizeof(*ret_leftovers)};
 	ret_leftovers->limits_egress = asked("redirect") != NULL;
 	ret_leftovers->limits_ingress = asked("tbf") != NULL;
@@ -195,7 +162,6 @@ int __wrap_natra_find_leftovers(struct natra *n, const struct natra_target *t,
 
 int __wrap_natra_remove_leftovers(struct natra *n, const struct natra_target *t)
 {
-	(void)n;
 	return called("remove_leftovers", " ifname=%s netns=%s", t->ifname,
 		      or_none(t->netns));
 }
@@ -212,7 +178,6 @@ int __wrap_natra_foreach_group(struct natra *n, natra_group_fn fn, void *arg)
 	};
 	int r = called("foreach_group", "%s", "");
 
-	(void)n;
 	return r == 0 && most && looks++ < (int)strtol(most, NULL, 10)
 		       ? fn(arg, &blue)
 		       : r;

@@ -23,29 +23,7 @@ struct sat sat;
 static __u8 heavy_cells[NATRA_ROWS * NATRA_HEAVY_WIDTH];
 static __u32 sketch_cells[NATRA_ROWS * NATRA_SKETCH_WIDTH];
 
-static void sketch_begin(void)
-{
-	memset(heavy_cells, 0, sizeof(heavy_cells));
-	memset(sketch_cells, 0, sizeof(sketch_cells));
-}
-
-static bool sketch_is_heavy(__u64 hash, __u32 units, __u32 epoch)
-{
-	const __u32 estimate = natra_sketch_add(
-		sketch_cells, NATRA_SKETCH_WIDTH - 1, hash, units, epoch);
-
-	return natra_is_heavy(heavy_cells, hash, estimate, units,
-			      sat.limits.enter_units, sat.limits.leave_units,
-			      epoch);
-}
-
-const struct sat_judge sat_sketch = {
-	"sketch of 4 x 1024 cells",
-	sketch_begin,
-	sketch_is_heavy,
-};
-
-void sat_begin(const struct sat_judge *judge, uint64_t seed, __u64 rate_bits)
+void sat_begin(uint64_t seed, __u64 rate_bits)
 {
 	const struct natra_policy policy = {
 		.sz = sizeof(policy),
@@ -53,23 +31,27 @@ void sat_begin(const struct sat_judge *judge, uint64_t seed, __u64 rate_bits)
 	};
 
 	sat = (struct sat){
-		.judge = judge,
 		.limits = policy_limits(&policy, LEG_INGRESS, false),
 		.rate_bits = rate_bits,
 		.now_ns = 1000 * SAT_SECOND,
 	};
 	for (size_t i = 0; i < NATRA_HASH_KEYS; i++)
 		sat.keys[i] = th_rng(&seed);
-	judge->begin();
+	memset(heavy_cells, 0, sizeof(heavy_cells));
+	memset(sketch_cells, 0, sizeof(sketch_cells));
 }
 
 bool sat_packet(__u32 ports, __u32 bytes)
 {
 	const __u64 hash = natra_hash_v4(sat.keys, 1, 2, ports,
 					 natra_hash_kind(4, 17, 0, 0));
+	const __u32 units = natra_units(bytes), epoch = natra_epoch(sat.now_ns);
+	const __u32 estimate = natra_sketch_add(
+		sketch_cells, NATRA_SKETCH_WIDTH - 1, hash, units, epoch);
 
-	return sat.judge->is_heavy(hash, natra_units(bytes),
-				   natra_epoch(sat.now_ns));
+	return natra_is_heavy(heavy_cells, hash, estimate, units,
+			      sat.limits.enter_units, sat.limits.leave_units,
+			      epoch);
 }
 
 #define FIRST_CAPS 20
@@ -119,13 +101,12 @@ void sat_step(struct sat_attacker *a, struct sat_victims *v)
 		send_mouse(v, MOUSE_PACKETS, MOUSE_BYTES);
 }
 
-double sat_taken(const struct sat_judge *judge, __u64 rate_bits, __u32 flows,
-		 double caps)
+double sat_taken(__u64 rate_bits, __u32 flows, double caps)
 {
 	struct sat_attacker a = {.flows = flows, .caps = caps};
 	struct sat_victims v = {0};
 
-	sat_begin(judge, flows, rate_bits);
+	sat_begin(flows, rate_bits);
 	while (!a.known || sat.now_ns % (16 * SAT_WINDOW_NS) >= SAT_STEP_NS)
 		sat_step(&a, &v);
 	v = (struct sat_victims){.number = v.number};

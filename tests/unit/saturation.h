@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Many flows at the threshold, and who is taken for heavy beside them. The simulation runs the
- * hash of the data path on a clock of its own, and a judge, which is what tells heavy flows from
- * small ones. The flows differ by their ports; who sends them does not know the keys of the hash.
+ * hash of the data path on a clock of its own, and what tells heavy flows from small ones, a
+ * sketch and the cells of heavy flows. The flows differ by their ports; who sends them does not know the keys of the hash.
  */
 #ifndef SATURATION_H
 #define SATURATION_H
@@ -19,18 +19,7 @@
 
 #define SAT_PACKET_BYTES 1514
 
-struct sat_judge {
-	const char *name;
-	void (*begin)(void); /* forgets all flows */
-	/* Returns whether a packet of the flow that has this hash is one of a heavy flow. */
-	bool (*is_heavy)(__u64 hash, __u32 units, __u32 epoch);
-};
-
-/* What natra has: a sketch and the cells of heavy flows. */
-extern const struct sat_judge sat_sketch;
-
 struct sat {
-	const struct sat_judge *judge;
 	__u64 keys[NATRA_HASH_KEYS];
 	struct natra_limits limits;
 	__u64 rate_bits;
@@ -57,7 +46,7 @@ struct sat_victims {
 	__u32 packets, heavy; /* of new flows that stay small */
 };
 
-void sat_begin(const struct sat_judge *judge, uint64_t seed, __u64 rate_bits);
+void sat_begin(uint64_t seed, __u64 rate_bits);
 
 /* Sends a packet, and returns whether it is taken for one of a heavy flow. */
 bool sat_packet(__u32 ports, __u32 bytes);
@@ -67,7 +56,6 @@ void sat_step(struct sat_attacker *a, struct sat_victims *v);
 
 /* Returns how many percent of the packets of small flows are taken for heavy, after two
  * rounds of the attacker's flows. */
-double sat_taken(const struct sat_judge *judge, __u64 rate_bits, __u32 flows,
-		 double caps);
+double sat_taken(__u64 rate_bits, __u32 flows, double caps);
 
 #endif

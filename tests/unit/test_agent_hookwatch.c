@@ -12,9 +12,6 @@
 
 static void log_nothing(void *arg, enum natra_log_level level, const char *msg)
 {
-	(void)arg;
-	(void)level;
-	(void)msg;
 }
 
 static int64_t ms_to_next(const struct hookwatch *h)

@@ -15,7 +15,6 @@ static struct work works[KINDS];
 
 static void run(void *arg)
 {
-	(void)arg;
 }
 
 /* Notes which job has ended. */
@@ -59,7 +58,6 @@ TH_TEST(test_order)
 
 /* A process that hangs in the kernel, as on a disk that is gone, takes no signal. */
 static bool takes_signals, child_hangs;
-int __wrap_kill(pid_t pid, int number);
 int __real_kill(pid_t pid, int number);
 
 int __wrap_kill(pid_t pid, int number)
@@ -71,7 +69,6 @@ int __wrap_kill(pid_t pid, int number)
 
 static void hang(void *arg)
 {
-	(void)arg;
 	(void)pause();
 }
 
@@ -87,14 +84,12 @@ static void hang_in_child(void *arg)
 
 static void done_late(void *arg, enum work_end end)
 {
-	(void)arg;
 	assert_int_equal(end, WORK_LATE);
 	strcat(order, "L");
 }
 
 static void note_stuck(void *arg, const struct work *work)
 {
-	(void)arg;
 	strcat(order, work->is_stuck ? "S" : "s");
 }
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <natra/natra.h>
+#include "policy/fields.h"
 
 static struct natra *n;
 static char lines[4096];
@@ -17,7 +17,6 @@ static void log_fn(void *arg, enum natra_log_level level, const char *line)
 {
 	const size_t len = strlen(lines);
 
-	(void)arg;
 	worst = (int)level;
 	(void)snprintf(lines + len, sizeof(lines) - len, "%s\n", line);
 }
@@ -26,7 +25,6 @@ static int setup(void **state)
 {
 	struct natra_open_opts opts = NATRA_INIT(opts);
 
-	(void)state;
 	opts.log_fn = log_fn;
 	return natra_open(&n, &opts);
 }
@@ -63,86 +61,72 @@ static int annotate(struct natra_policy *policy,
 	return natra_policy_annotate(n, policy, asked, &classes);
 }
 
-#define FIELD(name)                                                            \
-	offsetof(struct natra_policy, name),                                   \
-		sizeof(((struct natra_policy *)0)->name)
 #define CALICO "qos.projectcalico.org/"
 
 static const struct {
 	struct natra_annotation list[2];
-	size_t offset;
-	size_t size;
+	const char *field;
 	uint64_t value;
 } good[] = {
-	{{{"natra.io/ingress-burst", "8M"}},
-	 FIELD(ingress_burst_bits),
-	 8000000},
-	{{{"natra.io/ingress-burst", "9"}}, FIELD(ingress_burst_bits), 9},
+	{{{"natra.io/ingress-burst", "8M"}}, "ingress_burst_bits", 8000000},
+	{{{"natra.io/ingress-burst", "9"}}, "ingress_burst_bits", 9},
 	/* The operator allows this value, so it is not taken for a
 	 * placeholder. */
 	{{{"natra.io/egress-burst", "4294967295"}},
-	 FIELD(egress_burst_bits),
+	 "egress_burst_bits",
 	 4294967295},
-	{{{"natra.io/egress-burst", "1Mi"}}, FIELD(egress_burst_bits), 1048576},
+	{{{"natra.io/egress-burst", "1Mi"}}, "egress_burst_bits", 1048576},
 	{{{"natra.io/fast-pass", "strict"}},
-	 FIELD(fast_pass),
+	 "fast_pass",
 	 NATRA_FAST_PASS_STRICT},
-	{{{"natra.io/fast-pass", "off"}},
-	 FIELD(fast_pass),
-	 NATRA_FAST_PASS_OFF},
-	{{{"natra.io/fast-pass-share", "150"}},
-	 FIELD(fast_pass_share_percent),
-	 150},
+	{{{"natra.io/fast-pass", "off"}}, "fast_pass", NATRA_FAST_PASS_OFF},
+	{{{"natra.io/fast-pass-share", "150"}}, "fast_pass_share_percent", 150},
 	{{{"natra.io/ingress-packet-rate", "10k"}},
-	 FIELD(ingress_packet_rate_per_sec),
+	 "ingress_packet_rate_per_sec",
 	 10000},
 	{{{CALICO "egressPacketRate", "7k"}},
-	 FIELD(egress_packet_rate_per_sec),
+	 "egress_packet_rate_per_sec",
 	 7000},
 	/* natra's name counts, wherever it is. */
 	{{{"natra.io/ingress-packet-rate", "1"},
 	  {CALICO "ingressPacketRate", "2"}},
-	 FIELD(ingress_packet_rate_per_sec),
+	 "ingress_packet_rate_per_sec",
 	 1},
 	{{{CALICO "ingressPacketRate", "2"},
 	  {"natra.io/ingress-packet-rate", "1"}},
-	 FIELD(ingress_packet_rate_per_sec),
+	 "ingress_packet_rate_per_sec",
 	 1},
 	{{{"natra.io/egress-connection-rate", "50"}},
-	 FIELD(egress_connection_rate_per_sec),
+	 "egress_connection_rate_per_sec",
 	 50},
 	{{{"natra.io/ingress-mode", "pace"}},
-	 FIELD(ingress_mode),
+	 "ingress_mode",
 	 NATRA_INGRESS_MODE_PACE},
 	{{{"natra.io/heavy-hitter-threshold", "125k"}},
-	 FIELD(heavy_hitter_threshold_bytes),
+	 "heavy_hitter_threshold_bytes",
 	 125000},
-	{{{"natra.io/horizon", "50ms"}}, FIELD(horizon_ns), 50000000},
-	{{{"natra.io/horizon", "9s"}}, FIELD(horizon_ns), 9000000000},
-	{{{"natra.io/pace-limit", "5ms"}}, FIELD(pace_limit_ns), 5000000},
-	{{{"natra.io/edt-pacing", "off"}},
-	 FIELD(edt_pacing),
-	 NATRA_EDT_PACING_OFF},
-	{{{"natra.io/sli", "on"}}, FIELD(sli), NATRA_SLI_ON},
+	{{{"natra.io/horizon", "50ms"}}, "horizon_ns", 50000000},
+	{{{"natra.io/horizon", "9s"}}, "horizon_ns", 9000000000},
+	{{{"natra.io/pace-limit", "5ms"}}, "pace_limit_ns", 5000000},
+	{{{"natra.io/edt-pacing", "off"}}, "edt_pacing", NATRA_EDT_PACING_OFF},
+	{{{"natra.io/sli", "on"}}, "sli", NATRA_SLI_ON},
 	{{{"kubernetes.io/ingress-bandwidth", "1M"}},
-	 FIELD(ingress_rate_bits_per_sec),
+	 "ingress_rate_bits_per_sec",
 	 1000000},
 	{{{CALICO "egressBandwidth", "1Gi"}},
-	 FIELD(egress_rate_bits_per_sec),
+	 "egress_rate_bits_per_sec",
 	 1073741824},
 	/* If a name comes twice, the last counts, and NULL counts as absent. */
 	{{{"natra.io/edt-pacing", "on"}, {"natra.io/edt-pacing", "off"}},
-	 FIELD(edt_pacing),
+	 "edt_pacing",
 	 NATRA_EDT_PACING_OFF},
 	{{{"natra.io/edt-pacing", "on"}, {"natra.io/edt-pacing", NULL}},
-	 FIELD(edt_pacing),
+	 "edt_pacing",
 	 NATRA_EDT_PACING_AUTO},
 	/* The letter case of names matters, and pods write them in full. */
-	{{{"Natra.io/edt-pacing", "off"}},
-	 FIELD(edt_pacing),
-	 NATRA_EDT_PACING_AUTO},
-	{{{"edt-pacing", "off"}}, FIELD(edt_pacing), NATRA_EDT_PACING_AUTO},
-	{{{"natra.io/no-such", "off"}}, FIELD(ingress_burst_bits), 1},
+	{{{"Natra.io/edt-pacing", "off"}}, "edt_pacing", NATRA_EDT_PACING_AUTO},
+	{{{"edt-pacing", "off"}}, "edt_pacing", NATRA_EDT_PACING_AUTO},
+	{{{"natra.io/no-such", "off"}}, "ingress_burst_bits", 1},
 };
 
 TH_TEST(allowed_annotations_change_the_policy)
@@ -150,13 +134,16 @@ TH_TEST(allowed_annotations_change_the_policy)
 	for (size_t i = 0; i < TH_LEN(good); i++) {
 		const struct natra_annotations asked =
 			all_of(good[i].list, TH_LEN(good[i].list));
+		const struct policy_field *field = policy_fields;
 		struct natra_policy policy = both;
-		uint64_t value = 0;
+		uint64_t value;
 
+		while (strcmp(field->name, good[i].field) != 0)
+			field++;
 		if (annotate(&policy, &asked))
 			fail_msg("%s: %s", good[i].list[0].name,
 				 natra_error(n));
-		memcpy(&value, (char *)&policy + good[i].offset, good[i].size);
+		value = policy_field_get(field, &policy);
 		if (value != good[i].value)
 			fail_msg("%s: %llu", good[i].list[0].name,
 				 (unsigned long long)value);

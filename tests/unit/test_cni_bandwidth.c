@@ -27,12 +27,9 @@ static int read_bandwidth(const char *members, enum precedence precedence,
 		.policy = NATRA_INIT(settings.policy),
 		.precedence = precedence,
 	};
-	struct conf conf;
-	char text[1024];
+	struct conf conf = conf_with(members);
 	int r;
 
-	(void)snprintf(text, sizeof(text), CONF("%s"), members);
-	conf = conf_of(text);
 	r = read_conf(&settings, &conf, failure);
 	*policy = settings.policy;
 	conf_free(&conf);
@@ -332,11 +329,8 @@ static void expect_subnets(const char *members, enum precedence precedence,
 		.precedence = precedence,
 	};
 	struct failure failure = {0};
-	struct conf conf;
-	char text[1024];
+	struct conf conf = conf_with(members);
 
-	(void)snprintf(text, sizeof(text), CONF("%s"), members);
-	conf = conf_of(text);
 	if (read_conf(&s, &conf, &failure))
 		fail_msg("%s: %s", members, failure.msg);
 	assert_int_equal(s.policy.shaped_subnets_len, shaped ? 1 : 0);

@@ -8,11 +8,8 @@
 static int read_text(const char *members, struct settings *s, struct conf *conf,
 		     struct failure *failure)
 {
-	static char text[1024];
-
-	(void)snprintf(text, sizeof(text), CONF("%s"), members);
 	*s = (struct settings){.policy = NATRA_INIT(s->policy)};
-	*conf = conf_of(text);
+	*conf = conf_with(members);
 	return classes_read(s, conf->json, n, failure);
 }
 

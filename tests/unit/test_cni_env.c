@@ -16,7 +16,6 @@ static const char *const names[] = {
 
 static int clean(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < TH_LEN(names); i++)
 		assert_int_equal(unsetenv(names[i]), 0);
 	return 0;

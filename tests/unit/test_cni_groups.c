@@ -25,12 +25,8 @@ static struct {
 } fake;
 
 int __wrap_natra_foreach_group(struct natra *handle, natra_group_fn fn,
-			       void *arg);
-
-int __wrap_natra_foreach_group(struct natra *handle, natra_group_fn fn,
 			       void *arg)
 {
-	(void)handle;
 	return fake.group ? fn(arg, fake.group) : 0;
 }
 
@@ -39,11 +35,17 @@ enum natra_code __wrap_natra_error_code(const struct natra *handle);
 /* Attaching fails with -ENOENT for the lack of a group only. */
 enum natra_code __wrap_natra_error_code(const struct natra *handle)
 {
-	(void)handle;
 	return fake.attaches && fake.results[fake.attaches - 1] == -ENOENT
 		       ? NATRA_CODE_NO_GROUP
 		       : NATRA_CODE_NONE;
 }
+
+static const struct asker shop = {.pod = "shop/a"};
+static const struct natra_group_info blue = {
+	.sz = sizeof(blue), .name = "blue", .egress_rate_bits_per_sec = 5};
+
+static struct settings s;
+static struct conf conf; /* that was read last */
 
 static int begin(void **state)
 {
@@ -51,133 +53,116 @@ static int begin(void **state)
 	return setup(state);
 }
 
-static const struct asker shop = {.pod = "shop/a"};
+static void forget(void)
+{
+	settings_free(&s);
+	s = (struct settings){0};
+	conf_free(&conf);
+	conf = (struct conf){0};
+}
 
-static void read_conf(struct settings *s, const char *text, struct conf *conf)
+static int end(void **state)
+{
+	forget();
+	return teardown(state);
+}
+
+/* Reads members of a configuration. */
+static void read_conf(const char *members)
 {
 	struct failure failure = {0};
 
-	*conf = conf_of(text);
-	assert_int_equal(wanted_read(s, conf->json, &shop, n, &quiet, &failure),
+	forget();
+	conf = conf_with(members);
+	assert_int_equal(wanted_read(&s, conf.json, &shop, n, &quiet, &failure),
 			 0);
 }
 
 /* Reads the configuration for a pod that has these annotations. */
-static void read_asked(struct settings *s, const struct conf *conf,
-		       const struct natra_annotation *annotations, size_t len)
+static void read_asked(const struct natra_annotation *annotations, size_t len)
 {
 	struct asker asker = shop;
 	struct failure failure = {0};
 
+	settings_free(&s);
 	asker.annotations.annotations = annotations;
 	asker.annotations.annotations_len = len;
 	assert_int_equal(
-		wanted_read(s, conf->json, &asker, n, &quiet, &failure), 0);
+		wanted_read(&s, conf.json, &asker, n, &quiet, &failure), 0);
 }
 
 static int attach(void *arg, const struct natra_policy *policy)
 {
-	(void)arg;
 	memcpy(fake.in, policy->group, sizeof(fake.in));
 	return fake.results[fake.attaches++];
+}
+
+static int attach_all(void)
+{
+	fake.attaches = 0;
+	return groups_attach(&s, n, &quiet, attach, NULL);
 }
 
 /* With rates it is an automatic group, whatever others are called. */
 TH_TEST(rates_make_a_group_automatic)
 {
-	const struct natra_group_info blue = {.sz = sizeof(blue),
-					      .name = "blue",
-					      .egress_rate_bits_per_sec = 5};
 	struct natra_group_info other = blue;
-	struct settings s;
-	struct conf conf;
 
 	fake.group = &blue;
-	read_conf(&s, CONF(BLUE), &conf);
+	read_conf(BLUE);
 	assert_string_equal(s.policy.group, "blue");
 	assert_int_equal(s.policy.group_is_automatic, 1);
 	assert_int_equal(s.policy.automatic_group->ingress_rate_bits_per_sec,
 			 1000000000);
 	assert_int_equal(s.policy.ingress_rate_bits_per_sec, 0);
 	assert_true(policy_has_limits(&s.policy));
-	conf_free(&conf);
-	read_conf(&s, CONF("\"group\":{\"name\":\"blue\"}"), &conf);
+	read_conf("\"group\":{\"name\":\"blue\"}");
 	assert_string_equal(s.policy.group, "blue");
 	assert_int_equal(s.policy.group_is_automatic, 0);
 	assert_null(s.policy.automatic_group);
-	conf_free(&conf);
 	other.automatic = 1;
 	fake.group = &other;
-	read_conf(&s,
-		  CONF("\"group\":{\"name\":\"blue\"},\"groupWeight\":3,"
-		       "\"egressPacketRate\":5"),
-		  &conf);
+	read_conf("\"group\":{\"name\":\"blue\"},\"groupWeight\":3,"
+		  "\"egressPacketRate\":5");
 	assert_string_equal(s.policy.group, "");
 	assert_int_equal(s.policy.group_weight, 0);
 	assert_int_equal(s.policy.egress_packet_rate_per_sec, 0);
 	assert_string_equal(s.group_absence, "there is no group 'blue'");
 	assert_false(policy_has_limits(&s.policy));
-	conf_free(&conf);
 }
 
 /* Another process may remove the group between the look and the attach. */
 TH_TEST(a_group_that_went_is_left)
 {
-	const struct natra_group_info blue = {.sz = sizeof(blue),
-					      .name = "blue",
-					      .egress_rate_bits_per_sec = 5};
-	struct settings s;
-	struct conf conf;
-
 	fake.group = &blue;
 	fake.results[0] = -ENOENT;
-	read_conf(&s, CONF("\"group\":{\"name\":\"blue\"},\"egressRate\":5"),
-		  &conf);
-	assert_int_equal(groups_attach(&s, n, &quiet, attach, NULL), 0);
+	read_conf("\"group\":{\"name\":\"blue\"},\"egressRate\":5");
+	assert_int_equal(attach_all(), 0);
 	assert_int_equal(fake.attaches, 2);
 	assert_string_equal(fake.in, "");
 	assert_int_equal(s.policy.egress_rate_bits_per_sec, 5);
 	assert_string_equal(s.group_absence, "there is no group 'blue'");
-	conf_free(&conf);
 }
 
 TH_TEST(an_error_leaves_the_group_if_the_pod_goes_on)
 {
-	const struct natra_group_info blue = {.sz = sizeof(blue),
-					      .name = "blue",
-					      .egress_rate_bits_per_sec = 5};
-	struct settings s;
-	struct conf conf;
-
 	fake.results[0] = -ERANGE;
-	read_conf(&s, CONF(BLUE), &conf);
-	assert_int_equal(groups_attach(&s, n, &quiet, attach, NULL), -ERANGE);
+	read_conf(BLUE);
+	assert_int_equal(attach_all(), -ERANGE);
 	assert_string_equal(fake.in, "blue");
-	conf_free(&conf);
-	fake.attaches = 0;
-	read_conf(&s, CONF(BLUE ",\"onError\":\"continue\",\"egressRate\":5"),
-		  &conf);
-	assert_int_equal(groups_attach(&s, n, &quiet, attach, NULL), 0);
+	read_conf(BLUE ",\"onError\":\"continue\",\"egressRate\":5");
+	assert_int_equal(attach_all(), 0);
 	assert_string_equal(fake.in, "");
-	conf_free(&conf);
 	/* A pod that only a group of somebody else's limits has no limits then, which is an
 	 * error. */
-	fake.attaches = 0;
 	fake.group = &blue;
-	read_conf(
-		&s,
-		CONF("\"group\":{\"name\":\"blue\"},\"onError\":\"continue\""),
-		&conf);
-	assert_int_equal(groups_attach(&s, n, &quiet, attach, NULL), -ERANGE);
+	read_conf("\"group\":{\"name\":\"blue\"},\"onError\":\"continue\"");
+	assert_int_equal(attach_all(), -ERANGE);
 	assert_int_equal(fake.attaches, 1);
-	conf_free(&conf);
 	/* What has nothing to do with the group does not take the pod out of it. */
-	fake.attaches = 0;
 	fake.results[0] = -EBUSY;
-	read_conf(&s, CONF(BLUE ",\"onError\":\"continue\",\"egressRate\":5"),
-		  &conf);
-	assert_int_equal(groups_attach(&s, n, &quiet, attach, NULL), -EBUSY);
-	conf_free(&conf);
+	read_conf(BLUE ",\"onError\":\"continue\",\"egressRate\":5");
+	assert_int_equal(attach_all(), -EBUSY);
 }
 
 /* A tenant chooses its annotations, of which the name of its group is made, and its rate, which
@@ -185,35 +170,26 @@ TH_TEST(an_error_leaves_the_group_if_the_pod_goes_on)
 TH_TEST(an_impossible_group_frees_no_pod)
 {
 	static const int refusals[] = {-EINVAL, -ERANGE, -EPERM};
-	struct settings s;
-	struct conf conf;
 
 	for (size_t i = 0; i < TH_LEN(refusals); i++) {
 		memset(&fake, 0, sizeof(fake));
 		fake.results[0] = refusals[i];
-		read_conf(
-			&s,
-			CONF(BLUE
-			     ",\"onError\":\"continue\",\"ingressPacketRate\":7"),
-			&conf);
-		assert_int_equal(groups_attach(&s, n, &quiet, attach, NULL), 0);
+		read_conf(BLUE
+			  ",\"onError\":\"continue\",\"ingressPacketRate\":7");
+		assert_int_equal(attach_all(), 0);
 		assert_string_equal(fake.in, "");
 		assert_int_equal(s.policy.ingress_rate_bits_per_sec,
 				 1000000000);
 		assert_int_equal(s.policy.ingress_packet_rate_per_sec, 7);
-		conf_free(&conf);
 	}
 	memset(&fake, 0, sizeof(fake));
 	fake.results[0] = -EINVAL;
-	read_conf(&s,
-		  CONF(BLUE ",\"onError\":\"continue\",\"groupFloor\":\"5M\","
-			    "\"ingressRate\":\"1M\""),
-		  &conf);
-	assert_int_equal(groups_attach(&s, n, &quiet, attach, NULL), 0);
+	read_conf(BLUE ",\"onError\":\"continue\",\"groupFloor\":\"5M\","
+		       "\"ingressRate\":\"1M\"");
+	assert_int_equal(attach_all(), 0);
 	assert_string_equal(fake.in, "blue");
 	assert_int_equal(s.policy.group_floor_bits_per_sec, 0);
 	assert_int_equal(s.policy.ingress_rate_bits_per_sec, 1000000);
-	conf_free(&conf);
 }
 
 /* The name becomes too long by an annotation, beside one that is a rate. */
@@ -224,19 +200,16 @@ TH_TEST(no_rate_takes_the_place_of_an_impossible_groups)
 		{"team", memset(text, 'x', sizeof(text) - 1)},
 		{"kubernetes.io/ingress-bandwidth", "5G"},
 	};
-	const char *conf_text = CONF(
+	const char *members =
 		"\"logFile\":\"\",\"onError\":\"continue\",\"allowAnnotations\":"
 		"[\"kubernetes.io/ingress-bandwidth\"],\"group\":{\"name\":"
-		"\"{namespace}/{annotation:team}\",\"ingressRate\":\"1G\"}");
-	struct settings s;
-	struct conf conf = conf_of(conf_text);
+		"\"{namespace}/{annotation:team}\",\"ingressRate\":\"1G\"}";
 
 	text[sizeof(text) - 1] = '\0';
-	read_asked(&s, &conf, annotations, TH_LEN(annotations));
+	conf = conf_with(members);
+	read_asked(annotations, TH_LEN(annotations));
 	assert_string_equal(s.policy.group, "");
 	assert_int_equal(s.policy.ingress_rate_bits_per_sec, 1000000000);
-	settings_free(&s);
-	conf_free(&conf);
 }
 
 /* With the precedence "lowest" the configuration has a ceiling for whatever pods ask for. */
@@ -259,34 +232,29 @@ TH_TEST(no_annotation_is_over_the_lowest)
 		{"natra.io/fast-pass", "off"},
 		{"natra.io/horizon", "1s"},
 	};
-	const char *text = CONF(
+	const char *members =
 		"\"logFile\":\"\",\"precedence\":\"lowest\",\"ingressRate\":\"10M\","
 		"\"egressRate\":\"10M\",\"ingressBurst\":8000,\"ingressPacketRate\":9,"
 		"\"egressConnectionRate\":9,\"heavyHitterThreshold\":5000,"
 		"\"fastPass\":\"strict\",\"allowAnnotations\":[\"ingress-burst\","
 		"\"egress-burst\",\"ingress-packet-rate\",\"egress-connection-rate\","
 		"\"heavy-hitter-threshold\",\"fast-pass\",\"fast-pass-share\","
-		"\"horizon\",\"kubernetes.io/ingress-bandwidth\"]");
+		"\"horizon\",\"kubernetes.io/ingress-bandwidth\"]";
 	struct natra_policy plain;
-	struct settings s;
-	struct conf conf = conf_of(text);
 
-	read_asked(&s, &conf, NULL, 0);
+	conf = conf_with(members);
+	read_asked(NULL, 0);
 	plain = s.policy;
-	settings_free(&s);
 	for (size_t i = 0; i < TH_LEN(over); i++) {
-		read_asked(&s, &conf, &over[i], 1);
+		read_asked(&over[i], 1);
 		if (memcmp(&s.policy, &plain, sizeof(plain)) != 0)
 			fail_msg("%s", over[i].name);
-		settings_free(&s);
 	}
 	for (size_t i = 0; i < TH_LEN(under); i++) {
-		read_asked(&s, &conf, &under[i], 1);
+		read_asked(&under[i], 1);
 		if (memcmp(&s.policy, &plain, sizeof(plain)) == 0)
 			fail_msg("%s", under[i].name);
-		settings_free(&s);
 	}
-	conf_free(&conf);
 }
 
 /* A limit of packets is a ceiling also where the pod brings the rate. */
@@ -296,18 +264,15 @@ TH_TEST(the_lowest_holds_beside_a_rate_of_the_pods)
 		{"kubernetes.io/ingress-bandwidth", "20M"},
 		{"natra.io/ingress-packet-rate", "1M"},
 	};
-	const char *text = CONF(
+	const char *members =
 		"\"logFile\":\"\",\"precedence\":\"lowest\",\"ingressPacketRate\":9,"
 		"\"allowAnnotations\":[\"ingress-packet-rate\","
-		"\"kubernetes.io/ingress-bandwidth\"]");
-	struct settings s;
-	struct conf conf = conf_of(text);
+		"\"kubernetes.io/ingress-bandwidth\"]";
 
-	read_asked(&s, &conf, asked, TH_LEN(asked));
+	conf = conf_with(members);
+	read_asked(asked, TH_LEN(asked));
 	assert_int_equal(s.policy.ingress_rate_bits_per_sec, 20000000);
 	assert_int_equal(s.policy.ingress_packet_rate_per_sec, 9);
-	settings_free(&s);
-	conf_free(&conf);
 }
 
 /* ADD would fail for these each time, so that STATUS has to refuse them. */
@@ -338,20 +303,19 @@ TH_TEST(what_the_library_refuses_is_no_key)
 		 "acrossNamespaces: 1 is not true or false"},
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < TH_LEN(cases); i++) {
 		struct failure failure = {0};
-		struct settings s;
-		struct conf conf;
 		char text[256];
 
-		(void)snprintf(text, sizeof(text), CONF("\"group\":{%s}"),
+		(void)snprintf(text, sizeof(text), "\"group\":{%s}",
 			       cases[i].group);
-		conf = conf_of(text);
+		forget();
+		conf = conf_with(text);
 		assert_int_equal(
 			wanted_read_keys(&s, conf.json, &shop, n, &failure),
 			CNI_BAD_CONFIG);
 		says(&failure, text, "group.", cases[i].msg);
-		conf_free(&conf);
+		s = (struct settings){0};
 	}
 }
 
@@ -366,16 +330,12 @@ TH_TEST(names_are_kept_apart)
 		"\"name\":\"{annotation:x}\",\"acrossNamespaces\":true",
 	};
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		struct settings s;
-		struct conf conf;
+	for (size_t i = 0; i < TH_LEN(names); i++) {
 		char text[256];
 
-		(void)snprintf(text, sizeof(text), CONF("\"group\":{%s}"),
-			       names[i]);
-		read_conf(&s, text, &conf);
-		conf_free(&conf);
+		(void)snprintf(text, sizeof(text), "\"group\":{%s}", names[i]);
+		read_conf(text);
 	}
 }
 
-TH_MAIN_EACH(begin, teardown)
+TH_MAIN_EACH(begin, end)

@@ -17,7 +17,6 @@ static char path[64];
 
 static int setup(void **state)
 {
-	(void)state;
 	(void)strcpy(dir, "/tmp/natra-test-cni-log-XXXXXX");
 	if (!mkdtemp(dir))
 		return 1;
@@ -27,7 +26,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	(void)unlink(path);
 	return rmdir(dir);
 }

@@ -4,14 +4,13 @@
 #include "../../tools/common/annotations.h"
 #include "command.h"
 
-static int read_settings(const char *text, struct settings *s,
+static int read_settings(const char *members, struct settings *s,
 			 struct failure *failure)
 {
-	struct conf conf = conf_of(text);
+	struct conf conf = conf_with(members);
 	int r = settings_read(s, conf.json, n, failure);
 
 	settings_free(s);
-
 	conf_free(&conf);
 	return r;
 }
@@ -22,7 +21,7 @@ TH_TEST(nothing_is_all_defaults)
 	struct failure failure = {0};
 	struct settings s;
 
-	assert_int_equal(read_settings(CONF("\"x\":1"), &s, &failure), 0);
+	assert_int_equal(read_settings("\"x\":1", &s, &failure), 0);
 	assert_memory_equal(&s.policy, &zero, sizeof(zero));
 	assert_int_equal(s.precedence, PRECEDENCE_STATIC);
 	assert_false(s.continue_on_error);
@@ -90,10 +89,8 @@ TH_TEST(each_key_sets_its_field)
 		struct failure failure = {0};
 		struct settings s;
 		uint64_t value = 0;
-		char text[256];
 
-		(void)snprintf(text, sizeof(text), CONF("%s"), good[i].members);
-		if (read_settings(text, &s, &failure))
+		if (read_settings(good[i].members, &s, &failure))
 			fail_msg("%s: %s", good[i].members, failure.msg);
 		memcpy(&value, (char *)&s + good[i].offset, good[i].size);
 		if (value != good[i].value)
@@ -146,12 +143,8 @@ TH_TEST(a_bad_value_is_named_with_its_key)
 	for (size_t i = 0; i < TH_LEN(cases); i++) {
 		struct failure failure = {0};
 		struct settings s;
-		char text[256];
-		int r;
+		int r = read_settings(cases[i].members, &s, &failure);
 
-		(void)snprintf(text, sizeof(text), CONF("%s"),
-			       cases[i].members);
-		r = read_settings(text, &s, &failure);
 		if (r != CNI_BAD_CONFIG)
 			fail_msg("%s: %d", cases[i].members, r);
 		says(&failure, cases[i].members, cases[i].key, cases[i].value);
@@ -221,12 +214,8 @@ TH_TEST(a_bad_log_setting_is_the_default_for_the_log)
 
 	for (size_t i = 0; i < TH_LEN(cases); i++) {
 		struct log_settings log;
-		struct conf conf;
-		char text[256];
+		struct conf conf = conf_with(cases[i].members);
 
-		(void)snprintf(text, sizeof(text), CONF("%s"),
-			       cases[i].members);
-		conf = conf_of(text);
 		log = settings_log(conf.json);
 		assert_string_equal(log.file, cases[i].file);
 		assert_int_equal(log.level, cases[i].level);

@@ -15,7 +15,6 @@ static struct natra_connect_table table;
 
 static int clear(void **state)
 {
-	(void)state;
 	memset(&table, 0, sizeof(table));
 	for (unsigned int i = 0; i < NATRA_HASH_KEYS; i++)
 		table.keys[i] = 0x9e3779b97f4a7c15ULL * (i + 1);

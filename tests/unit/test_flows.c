@@ -20,7 +20,6 @@ static const struct natra_tuple tuple = {
 
 static int clear(void **state)
 {
-	(void)state;
 	memset(flows, 0, sizeof(flows));
 	memset(sketch, 0, sizeof(sketch));
 	return 0;

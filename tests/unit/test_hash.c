@@ -12,7 +12,6 @@ static int make_keys(void **state)
 {
 	uint64_t seed = 42;
 
-	(void)state;
 	for (int i = 0; i < NATRA_HASH_KEYS; i++)
 		keys[i] = th_rng(&seed) | 1;
 	return 0;

@@ -15,7 +15,6 @@ static void note(void *arg, enum natra_log_level level, const char *line)
 {
 	size_t len = strlen(logged);
 
-	(void)arg;
 	assert_int_equal(level, NATRA_LOG_DEBUG);
 	(void)snprintf(logged + len, sizeof(logged) - len, "<%s>", line);
 }

@@ -202,6 +202,18 @@ TH_TEST(only_names_of_pods_become_labels)
 	assert_true(split_label(text + 1, namespace, pod));
 }
 
+/* Returns what is written about a node. The caller frees it. */
+static char *written(const struct node_metrics *node,
+		     const struct families_options *o)
+{
+	struct text t;
+
+	begin(&t, false);
+	families_write(&t.e, node, o);
+	assert_int_equal(fclose(t.e.out), 0);
+	return t.text;
+}
+
 /* Returns what is written about three attachments, of which two are of one pod's
  * name. The caller frees it. */
 static char *write_three(const struct families_options *o)
@@ -212,13 +224,9 @@ static char *write_three(const struct families_options *o)
 		a_pod("shop/web", "id-2", 3),
 	};
 	struct node_metrics node = {.list = list, .len = 3};
-	struct text t;
 
 	list[2].is_again = true;
-	begin(&t, false);
-	families_write(&t.e, &node, o);
-	assert_int_equal(fclose(t.e.out), 0);
-	return t.text;
+	return written(&node, o);
 }
 
 static void check_lines(char *text, const char *const *lines)
@@ -291,8 +299,6 @@ TH_TEST(classes_have_their_label)
 		{.name = "lan", .egress_bytes_per_sec = 3000}};
 	struct pod_metrics pod = a_pod("shop/web", "id-1", 12);
 	struct node_metrics node = {.list = &pod, .len = 1};
-	const char *info;
-	struct text t;
 
 	classes[0].stats.egress.mice.bytes = 5;
 	classes[1].stats.egress.mice.bytes = 7;
@@ -300,14 +306,12 @@ TH_TEST(classes_have_their_label)
 	pod.classes_len = 2;
 	for (int is_sum = 0; is_sum < 2; is_sum++) {
 		const struct families_options o = {.by_namespace = is_sum};
+		char *text = written(&node, &o);
+		const char *info = strstr(text, "natra_unshaped{");
 
-		begin(&t, false);
-		families_write(&t.e, &node, &o);
-		assert_int_equal(fclose(t.e.out), 0);
-		info = strstr(t.text, "natra_unshaped{");
 		assert_non_null(info);
 		assert_null(strstr(info + 1, "natra_unshaped{"));
-		check_lines(t.text, is_sum ? sums : lines);
+		check_lines(text, is_sum ? sums : lines);
 	}
 }
 
@@ -359,22 +363,19 @@ TH_TEST(groups_have_series)
 	};
 	const struct node_metrics node = {.groups = &group, .groups_len = 1};
 	const struct families_options options = {0};
-	struct text t;
+	char *text = written(&node, &options);
 
-	begin(&t, false);
-	families_write(&t.e, &node, &options);
-	assert_int_equal(fclose(t.e.out), 0);
 #define GROUP(name)                                                            \
 	"natra_group_" name                                                    \
 	"{group=\"team\",kind=\"administrator\",direction=\"egress\"} "
-	assert_non_null(strstr(t.text, GROUP("charged_bytes_total") "500\n"));
-	assert_non_null(strstr(t.text, GROUP("charged_packets_total") "4\n"));
-	assert_non_null(strstr(t.text, GROUP("limit_bytes_per_second") "10\n"));
+	assert_non_null(strstr(text, GROUP("charged_bytes_total") "500\n"));
+	assert_non_null(strstr(text, GROUP("charged_packets_total") "4\n"));
+	assert_non_null(strstr(text, GROUP("limit_bytes_per_second") "10\n"));
 	assert_non_null(strstr(
-		t.text,
+		text,
 		"natra_group_members{group=\"team\",kind=\"administrator\"} 3\n"));
-	assert_null(strstr(t.text, "team\",direction=\"ingress"));
-	free(t.text);
+	assert_null(strstr(text, "team\",direction=\"ingress"));
+	free(text);
 }
 
 TH_MAIN(NULL, NULL)

@@ -18,7 +18,6 @@ static int begin(void **state)
 {
 	const struct natra_policy policy = policy_of(0, RATE);
 
-	(void)state;
 	limits = before = policy_limits(&policy, LEG_EGRESS, true);
 	active = 1;
 	over = (struct natra_over){0};

@@ -133,12 +133,6 @@ TH_TEST(marked_stream_has_the_rate)
 				part[ect] = sim_rate(&sim);
 				end();
 			}
-			print_message(
-				"%llu Mbit/s, %llu ms: %.3f of the rate with"
-				" marks, %.3f with drops\n",
-				(unsigned long long)rate,
-				(unsigned long long)round_trips_ms[t], part[1],
-				part[0]);
 			assert_true(fabs(part[1] - part[0]) < 0.01);
 		}
 	}
@@ -156,8 +150,6 @@ TH_TEST(gain_of_who_does_not_heed_is_bounded)
 		for (size_t i = 1; i < 16; i++)
 			sources[i] = udp(0.2);
 		run(POLICE, 10 * MBIT, 16, 20, 60);
-		print_message("%.4f of the rate, another flow %.4f\n",
-			      sim_share(&sim, 0), sim_share(&sim, 1));
 		assert_between(sim_share(&sim, 0), share - 0.002,
 			       share + 1.0 / 32 + 0.003, "the share of one");
 		for (size_t i = 1; i < 16; i++)
@@ -186,11 +178,6 @@ TH_TEST(one_stream_saws_as_in_one_queue)
 			losses[one] = sim_losses(&sim);
 			end();
 		}
-		print_message("%llu ms: %.2f %% between seconds, %.2f %% lost;"
-			      " in one queue %.2f %%, %.2f %%\n",
-			      (unsigned long long)round_trips_ms[t],
-			      100 * deviation[0], 100 * losses[0],
-			      100 * deviation[1], 100 * losses[1]);
 		assert_true(deviation[0] < 1.25 * deviation[1] + 0.002);
 		assert_true(losses[0] < 1.15 * losses[1] + 0.001);
 	}

@@ -15,7 +15,6 @@ static struct top_reading readings[4];
 /* Makes four readings, pod-0 to pod-3, with limits of 8 Mbit/s. */
 static int start(void **state)
 {
-	(void)state;
 	model = (struct top_model){0};
 	memset(readings, 0, sizeof(readings));
 	for (int i = 0; i < 4; i++) {

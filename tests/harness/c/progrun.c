@@ -397,6 +397,11 @@ void th_write_state(struct progrun *run, const struct natra_state *state)
 			 0);
 }
 
+void th_set_limits(struct progrun *run, const struct natra_limits *limits)
+{
+	assert_int_equal(slot_set_limits(run->n, &run->slot, limits), 0);
+}
+
 void th_set_gates(struct progrun *run, uint64_t packets_tat_ns,
 		  uint64_t connections_tat_ns)
 {

@@ -133,6 +133,8 @@ uint64_t th_coarse_now(void);
 struct natra_state *th_read_state(struct progrun *run, size_t *ret_len);
 void th_write_state(struct progrun *run, const struct natra_state *state);
 
+void th_set_limits(struct progrun *run, const struct natra_limits *limits);
+
 /* Sets what was taken of the limits of packets and connections, by the theoretical arrival times of
  * their buckets. */
 void th_set_gates(struct progrun *run, uint64_t packets_tat_ns,
