@@ -168,11 +168,12 @@ int natra_parse_class(const char *text, const struct natra_class *base,
 
 	if (!text || !ret_class)
 		return -EINVAL;
-	if (ret_item)
-		*ret_item = text;
 	class = calloc(1, room_for(text, base, &subnets));
-	if (!class)
+	if (!class) {
+		if (ret_item)
+			*ret_item = text;
 		return -ENOMEM;
+	}
 	m.class = class;
 	m.subnets = (const char **)(class + 1);
 	copy = (char *)(m.subnets + subnets);

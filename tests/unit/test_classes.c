@@ -16,8 +16,10 @@ static struct natra_class *parse(const char *text,
 				 const struct natra_class *base)
 {
 	struct natra_class *class = NULL;
+	const char *item = NULL;
 
-	assert_int_equal(natra_parse_class(text, base, &class, NULL), 0);
+	assert_int_equal(natra_parse_class(text, base, &class, &item), 0);
+	assert_null(item);
 	assert_int_equal(class->sz, sizeof(*class));
 	return class;
 }
