@@ -150,7 +150,7 @@ func (p *plugin) remove(isToGo func(natra.Info) bool) {
 		if one.Network != network || !isToGo(one) {
 			continue
 		}
-		err := p.n.Detach(context.Background(), natra.Target{ID: one.ID})
+		_, err := p.n.Detach(context.Background(), natra.Target{ID: one.ID})
 		if err != nil {
 			p.log.Error("removing what an earlier pod has left", "id", one.ID, "error", err)
 		}
@@ -326,7 +326,7 @@ func (p *plugin) end(pod *api.PodSandbox) {
 	go func() {
 		defer close(done)
 		p.log.Info("has ended", "pod", name(pod))
-		err := p.n.Detach(context.Background(), natra.Target{ID: id(pod)})
+		_, err := p.n.Detach(context.Background(), natra.Target{ID: id(pod)})
 		if err != nil {
 			p.log.Warn("the limits stay until the next start", "pod", name(pod), "error", err)
 		}

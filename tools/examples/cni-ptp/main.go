@@ -166,7 +166,7 @@ func configurePod(ifname string, result *current.Result) error {
 func del(args *skel.CmdArgs) error {
 	c, n, target, err := read(args)
 	if err == nil {
-		err = n.Detach(context.Background(), natra.Target{ID: target.ID})
+		_, err = n.Detach(context.Background(), natra.Target{ID: target.ID})
 	}
 	if err == nil {
 		err = ipam.ExecDel(c.IPAM.Type, args.StdinData)
