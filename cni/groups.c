@@ -177,7 +177,7 @@ static int attach_annotated(struct settings *s, struct natra *n,
 	int r = attach(arg, &s->policy);
 
 	if (r == 0 || r == -EBUSY || !s->continue_on_error ||
-	    memcmp(&s->policy, &s->plain, sizeof(s->plain)) == 0)
+	    policy_same(&s->policy, &s->plain))
 		return r;
 	(void)failure_of_natra(&failure, n, r, CNI_NOT_SHAPED);
 	s->policy = s->plain;

@@ -321,6 +321,22 @@ bool policy_same_group(const struct natra_policy *a,
 	       (!a->group[0] || a->group_is_automatic == b->group_is_automatic);
 }
 
+bool policy_same(const struct natra_policy *a, const struct natra_policy *b)
+{
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		if (policy_field_get(&policy_fields[i], a) !=
+		    policy_field_get(&policy_fields[i], b))
+			return false;
+	}
+	return policy_same_group(a, b) &&
+	       a->automatic_group == b->automatic_group &&
+	       a->shaped_subnets == b->shaped_subnets &&
+	       a->shaped_subnets_len == b->shaped_subnets_len &&
+	       a->unshaped_subnets == b->unshaped_subnets &&
+	       a->unshaped_subnets_len == b->unshaped_subnets_len &&
+	       a->classes == b->classes && a->classes_len == b->classes_len;
+}
+
 bool policy_field_is_direction(const struct policy_field *field)
 {
 	return field->unit == POLICY_RATE && !field->of;

@@ -104,6 +104,9 @@ void policy_leave_group(struct natra_policy *policy,
 bool policy_same_group(const struct natra_policy *a,
 		       const struct natra_policy *b);
 
+/* Returns whether both policies ask for the same, by the same lists. */
+bool policy_same(const struct natra_policy *a, const struct natra_policy *b);
+
 /* Returns whether the field is the rate of a direction, without which that is not
  * limited. */
 bool policy_field_is_direction(const struct policy_field *field);

@@ -247,12 +247,12 @@ TH_TEST(no_annotation_is_over_the_lowest)
 	plain = s.policy;
 	for (size_t i = 0; i < TH_LEN(over); i++) {
 		read_asked(&over[i], 1);
-		if (memcmp(&s.policy, &plain, sizeof(plain)) != 0)
+		if (!policy_same(&s.policy, &plain))
 			fail_msg("%s", over[i].name);
 	}
 	for (size_t i = 0; i < TH_LEN(under); i++) {
 		read_asked(&under[i], 1);
-		if (memcmp(&s.policy, &plain, sizeof(plain)) == 0)
+		if (policy_same(&s.policy, &plain))
 			fail_msg("%s", under[i].name);
 	}
 }

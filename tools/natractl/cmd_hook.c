@@ -305,8 +305,7 @@ static int attach_what_can_be(const struct cli *cli, const struct state *s,
 			      const struct natra_target *target,
 			      struct wanted *wanted)
 {
-	const bool has_more = memcmp(&wanted->policy, &wanted->rates,
-				     sizeof(wanted->rates)) != 0;
+	const bool has_more = !policy_same(&wanted->policy, &wanted->rates);
 	int r = attach_by_environment(cli, s, target, &wanted->policy);
 
 	if (r && has_more && !hook_fails(cli) &&
