@@ -148,8 +148,10 @@ static int check_hold(struct call *call, const struct settings *settings,
 	struct hold_loss loss;
 	char text[256];
 
-	if (!hold_may_lose(info) ||
-	    natra_foreach_neighbour(call->n, call->id, hold_note, &hold) < 0)
+	if (!hold_may_lose(info))
+		return 0;
+	hold_read_group(&hold, call->n);
+	if (natra_foreach_neighbour(call->n, call->id, hold_note, &hold) < 0)
 		return 0;
 	if (!hold_lost(&hold, &loss)) {
 		if (hold.is_shaky)

@@ -20,6 +20,23 @@ static struct natra_neighbour neighbour(const char *program, const char *hook,
 	};
 }
 
+static struct natra_group_info groups[] = {
+	{.name = "other", .ingress_rate_bits_per_sec = 1},
+	{.name = "node"},
+	{.name = "g", .automatic = true, .ingress_rate_bits_per_sec = 1},
+	{.name = "g", .parent = "node"},
+};
+
+int __wrap_natra_foreach_group(struct natra *n, natra_group_fn fn, void *arg)
+{
+	int r = 0;
+
+	(void)n;
+	for (size_t i = 0; i < TH_LEN(groups) && r == 0; i++)
+		r = fn(arg, &groups[i]);
+	return r;
+}
+
 /* Returns what is lost beside a program, or NULL. */
 static const char *lost(const struct natra_info *info, const char *program,
 			const char *hook, bool is_on_host)
@@ -28,6 +45,7 @@ static const char *lost(const struct natra_info *info, const char *program,
 	struct hold hold = {.info = info};
 	struct hold_loss loss;
 
+	hold_read_group(&hold, NULL);
 	assert_int_equal(hold_note(&hold, &e), 0);
 	return hold_lost(&hold, &loss) ? loss.lost : NULL;
 }
@@ -87,6 +105,12 @@ TH_TEST(test_pacer_of_a_group)
 
 	assert_null(lost(&info, "cil_from_contai", "clsact", true));
 	info.policy.group[0] = 'g';
+	assert_null(lost(&info, "cil_from_contai", "clsact", true));
+	groups[1].ingress_rate_bits_per_sec = 1;
+	assert_string_equal(lost(&info, "cil_from_contai", "clsact", true),
+			    "ingress of the pod's group");
+	groups[1].ingress_rate_bits_per_sec = 0;
+	info.policy.group_is_automatic = true;
 	assert_string_equal(lost(&info, "cil_from_contai", "clsact", true),
 			    "ingress of the pod's group");
 	assert_string_equal(lost(&info, "cali_tc_main", "tcx", true),

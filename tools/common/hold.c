@@ -56,6 +56,46 @@ bool hold_may_lose(const struct natra_info *info)
 	return mode_is_hostside(info->mode) || paces_for_group(info);
 }
 
+struct group_look {
+	char name[NATRA_GROUP_NAME_MAX + 1];
+	bool is_automatic;
+	bool limits_ingress;
+	char parent[NATRA_GROUP_NAME_MAX + 1];
+};
+
+static int look_at_group(void *arg, const struct natra_group_info *group)
+{
+	struct group_look *look = arg;
+
+	if (strcmp(group->name, look->name) != 0 ||
+	    group->automatic != look->is_automatic)
+		return 0;
+	look->limits_ingress = group->ingress_rate_bits_per_sec != 0;
+	(void)snprintf(look->parent, sizeof(look->parent), "%s",
+		       group->parent ? group->parent : "");
+	return 1;
+}
+
+void hold_read_group(struct hold *hold, struct natra *n)
+{
+	const struct natra_policy *policy = &hold->info->policy;
+	struct group_look look = {.is_automatic = policy->group_is_automatic};
+	int r;
+
+	if (!paces_for_group(hold->info))
+		return;
+	(void)snprintf(look.name, sizeof(look.name), "%s", policy->group);
+	r = natra_foreach_group(n, look_at_group, &look);
+	if (r > 0 && !look.limits_ingress && look.parent[0]) {
+		struct group_look above = {0};
+
+		memcpy(above.name, look.parent, sizeof(above.name));
+		r = natra_foreach_group(n, look_at_group, &above);
+		look.limits_ingress = above.limits_ingress;
+	}
+	hold->group_limits_ingress = r < 0 || look.limits_ingress;
+}
+
 int hold_note(void *arg, const struct natra_neighbour *e)
 {
 	struct hold *hold = arg;
@@ -67,7 +107,8 @@ int hold_note(void *arg, const struct natra_neighbour *e)
 
 	if (!e->is_on_host || e->is_ours || owner == OWNERS)
 		return 0;
-	in = owner != AWS && hold_may_lose(hold->info);
+	in = owner != AWS &&
+	     (mode_is_hostside(hold->info->mode) || hold->group_limits_ingress);
 	out = owner != AWS && is_tcx && by_filters;
 	shaky = by_filters && (owner == AWS || (owner == CILIUM && !is_tcx));
 	if (in || out || shaky)

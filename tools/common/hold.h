@@ -25,6 +25,7 @@ struct hold {
 	const char *owner;
 	char program[32];
 	bool is_lost[NATRA_DIRECTION_MAX];
+	bool group_limits_ingress; /* see hold_read_group */
 	bool is_shaky;
 };
 
@@ -37,6 +38,10 @@ struct hold_loss {
 
 /* Returns whether there are neighbours beside which these limits are lost. */
 bool hold_may_lose(const struct natra_info *info);
+
+/* Finds out whether there is an ingress limit of the pod's group, or of its group's parent, that
+ * the pacer alone charges. If the groups cannot be read, there is. */
+void hold_read_group(struct hold *hold, struct natra *n);
 
 /* Notes a program; a natra_neighbour_fn whose `arg` is a struct hold. */
 int hold_note(void *arg, const struct natra_neighbour *e);

@@ -227,8 +227,10 @@ static void does_not_hold(const struct finder *f)
 	cleanup_text char *attach = NULL;
 	struct hold_loss loss;
 
-	if (!pod_is_limited(f->pod) ||
-	    natra_foreach_neighbour(f->node->n, f->pod->id, hold_note, &hold) <
+	if (!pod_is_limited(f->pod))
+		return;
+	hold_read_group(&hold, f->node->n);
+	if (natra_foreach_neighbour(f->node->n, f->pod->id, hold_note, &hold) <
 		    0 ||
 	    !hold_lost(&hold, &loss))
 		return;
