@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Tests what tools/check makes of logs: a test that did not run must never look like a
 success."""
+import contextlib
+import io
 import json
 import subprocess
 import sys
@@ -10,6 +12,8 @@ import unittest
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "../harness/python"))
+from report import Report
 
 
 class Logs(unittest.TestCase):
@@ -133,6 +137,42 @@ class Matrix(Logs):
 
     def test_tried_somewhere(self):
         self.assertEqual(self.errors("b PASS\n"), [])
+
+
+class Measure(unittest.TestCase):
+    """Tests Report.measure(), whose lines tally counts."""
+
+    def measure(self, *values):
+        """Measure a cell that has these values one after the other, which must be 1 at
+        most. Return the report and what was printed."""
+        rep, left, out = Report(), list(values), io.StringIO()
+
+        def cell():
+            value = left.pop(0)
+            if isinstance(value, Exception):
+                raise value
+            if isinstance(value, str):
+                rep.equal("word", value, "right")
+                value = 2
+            rep.most("value", value, 1)
+
+        with contextlib.redirect_stdout(out):
+            try:
+                rep.measure("cell", cell)
+            except ZeroDivisionError:
+                rep.failed += 1
+        return rep, out.getvalue().splitlines(), left
+
+    def test_never_a_fourth_time(self):
+        rep, _, left = self.measure(2, 2, 2, 1)
+        self.assertEqual((rep.failed, left), (1, [1]))
+
+    def test_exact_check_and_exception_are_final(self):
+        for first in ("wrong", ZeroDivisionError()):
+            rep, lines, left = self.measure(first, 1)
+            self.assertEqual(left, [1])
+            self.assertGreater(rep.failed, 0)
+            self.assertNotIn("again: cell", lines)
 
 
 if __name__ == "__main__":

@@ -82,7 +82,7 @@ class Flood:
 
     def __init__(self, src, dst, port, rate, tos):
         a = SimpleNamespace(ip=dst.ip, port=port, rate=rate, size=1400, tos=tos, ports=1,
-                            clock=None, no_wait=False, segments=0, seconds=3600,
+                            clock=None, reconnect=False, no_wait=False, segments=0, seconds=3600,
                             count=float("inf"))
         # Nobody reads: the counters of IP say what arrives. But without a socket there
         # would be an ICMP answer to each datagram.
@@ -99,6 +99,8 @@ class Flood:
             udp_send(a)
 
     def close(self):
+        if os.waitpid(self._child, os.WNOHANG) != (0, 0):
+            raise RuntimeError("the flood has ended by itself")
         end(self._child)
         self._sink.close()
 
@@ -118,8 +120,9 @@ def flood(rep, lanes):
         return time.monotonic(), [s.wire_bytes()[0] for s in streams]
     (begin, before), _, (until, after) = now(), time.sleep(SECONDS), now()
     for lane, a, b in zip(lanes, before, after):
-        rep.least(f"flood {lane.way}: TCP's part of the cap",
-                  (b - a) * 8 / (until - begin) / CAP, 0.4)
+        part = (b - a) * 8 / (until - begin) / CAP
+        rep.least(f"flood {lane.way}: TCP's part of the cap", part, 0.4)
+        rep.most("  and the flood has the rest", part, 0.9)
 
 
 def ecn(rep, lanes):

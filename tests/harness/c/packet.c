@@ -299,12 +299,21 @@ static void add_hex(struct packet *p, const char *digits)
 	}
 }
 
+/* Returns whether the word, without what is behind its first colon, is this one. */
+static bool is(const char *word, const char *name)
+{
+	const size_t len = strcspn(word, ":");
+
+	return len == strlen(name) && memcmp(word, name, len) == 0;
+}
+
 static void add_transport(struct packet *p, const char *word)
 {
-	const bool tcp = word[0] == 't', udp = word[0] == 'u';
+	const bool tcp = is(word, "tcp"), udp = is(word, "udp");
 	const uint16_t source =
 		(uint16_t)number(word, tcp || udp ? 2 : 4, 1000);
 
+	assert(tcp || udp || is(word, "ports"));
 	if (tcp)
 		packet_tcp(p, source, 80, number(word, 1, 20));
 	else if (udp)
@@ -317,24 +326,24 @@ static void add_transport(struct packet *p, const char *word)
 /* Adds what is not in front of IP. */
 static void add_inner(struct packet *p, const char *word)
 {
-	if (strncmp(word, "ip", 2) == 0)
+	if (is(word, "ip4") || is(word, "ip6"))
 		add_ip(p, word);
-	else if (strncmp(word, "ext", 3) == 0)
+	else if (is(word, "ext"))
 		packet_extension(p, (uint8_t)number(word, 1, 0),
 				 number(word, 2, 0));
-	else if (strncmp(word, "frag", 4) == 0)
+	else if (is(word, "frag"))
 		packet_ipv6_fragment(p, (uint16_t)number(word, 1, 0),
 				     (uint32_t)number(word, 2, 0));
-	else if (strncmp(word, "next", 4) == 0)
+	else if (is(word, "next"))
 		set_next(p, (uint8_t)number(word, 1, 0));
-	else if (strncmp(word, "echo", 4) == 0)
+	else if (is(word, "echo"))
 		packet_echo(p, (uint8_t)number(word, 1, 0),
 			    (uint8_t)number(word, 2, 0), 5);
-	else if (strncmp(word, "hex:", 4) == 0)
+	else if (is(word, "hex"))
 		add_hex(p, word + 4);
-	else if (strncmp(word, "pay", 3) == 0)
+	else if (is(word, "pay"))
 		packet_payload(p, number(word, 1, 0));
-	else if (strncmp(word, "pad", 3) == 0)
+	else if (is(word, "pad"))
 		packet_pad(p, number(word, 1, 0));
 	else
 		add_transport(p, word);
@@ -347,20 +356,22 @@ struct packet packet_of(const char *format, ...)
 	char text[200], *rest = NULL;
 	struct packet p;
 	va_list args;
+	int len;
 
 	va_start(args, format);
-	(void)vsnprintf(text, sizeof(text), format, args);
+	len = vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
+	assert(len >= 0 && (size_t)len < sizeof(text));
 	packet_begin(&p);
 	for (char *word = strtok_r(text, " ", &rest); word;
 	     word = strtok_r(NULL, " ", &rest)) {
-		if (strcmp(word, "eth") == 0) {
+		if (is(word, "eth")) {
 			packet_ethernet(&p);
-		} else if (strncmp(word, "vlan", 4) == 0) {
+		} else if (is(word, "vlan")) {
 			packet_vlan(&p, 0x8100, (uint16_t)number(word, 1, 10));
-		} else if (strncmp(word, "svlan", 5) == 0) {
+		} else if (is(word, "svlan")) {
 			packet_vlan(&p, 0x88a8, (uint16_t)number(word, 1, 10));
-		} else if (strncmp(word, "type", 4) == 0) {
+		} else if (is(word, "type")) {
 			packet_type(&p, (uint16_t)number(word, 1, 0));
 			p.type_at = PACKET_NO_LAYER;
 		} else {
