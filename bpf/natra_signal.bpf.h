@@ -108,8 +108,9 @@ natra_global int signal_global(struct __sk_buff *skb,
 			if (felt && !is_local_tcp(skb))
 				most = NATRA_FAIR_SPARE;
 		}
-		if (!natra_fair_signals(delay_ns - target_ns, felt, most, bytes,
-					bpf_get_prandom_u32()))
+		/* The queue for a group's turn is that of all members. */
+		if (!natra_fair_signals(delay_ns - target_ns, felt || !of_flow,
+					most, bytes, bpf_get_prandom_u32()))
 			return NATRA_COUNT_PACED;
 	}
 	return ecn && set_ce(skb) ? NATRA_COUNT_MARKED
