@@ -102,7 +102,8 @@ static __always_inline __u64 hash_v6(const __u64 *keys, const __u32 *saddr,
 #define NATRA_TCP_SETUP        (NATRA_TCP_SYN | NATRA_TCP_RST | NATRA_TCP_ACK)
 #define NATRA_TCP_FLAGS_OFFSET 13
 
-/* The bytes of layer 4 that hash_fast reads: the ports, and where TCP's header ends. */
+/* The bytes of layer 4 that hash_fast reads: the ports, where TCP's header ends, and behind that of
+ * UDP, WireGuard's type. */
 #define L4_FAST_LEN 13
 
 /* Returns the version of an IP packet without a VLAN tag in the frame, or 0 (or what the

@@ -27,8 +27,9 @@
 
 /** Initialiser of every struct that begins with `sz`: all zero but the size. Later, and on the
  *  heap, C needs the type: `*p = (struct natra_info)NATRA_INIT(*p)`. Such a
- *  struct grows at its end, by its `reserved` bytes first. One that others contain has `room` instead, of which members
- *  of later versions take a part, so that it stays as long as it is, also in a copy. */
+ *  struct grows at its end, by its `reserved` bytes first. One that others contain has `room`
+ *  instead, of which members of later versions take a part, so that it stays as long as it is,
+ *  also in a copy. */
 #ifdef __cplusplus
 template <typename T> struct natra_bare {
 	typedef T type;

@@ -67,8 +67,8 @@ NATRA_API enum natra_code natra_error_code(const struct natra *n);
  *         with NATRA_CODE_BYPASSED the direction,
  *         with NATRA_CODE_ANNOTATION the annotation,
  *         with NATRA_CODE_FIELD the argument or the struct's member ("policy.sz" if a struct
- *         has no such size), or several by commas of which one is needed, or a variable of
- *         the environment; else "". Owned by the handle. */
+ *         has no such size), or several by commas of which one is needed,
+ *         or "allowAnnotations" for `allowed`; else "". Owned by the handle. */
 NATRA_API const char *natra_error_about(const struct natra *n);
 
 /** @brief Name of a code, such as "not_attached"; "" of NATRA_CODE_NONE; NULL if out of

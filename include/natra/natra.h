@@ -20,10 +20,10 @@
  * does so before it calls natra; else that gets natra's lines, too.
  *
  * Threads: one handle may be used by one thread at a time; two handles are independent, and
- * one may be used after fork(2). A child that is forked while another thread is in a call has
- * what that has locked until it ends, also if the process is killed meanwhile and the child is
- * not. Processes may work on the same attachment at once: the library locks it. A call that
- * changes something waits 5 s for a process that keeps a lock (it may be stopped), and a minute
+ * one may be used after fork(2). If the process is killed while another thread is in a call, a
+ * child that was forked meanwhile keeps what that has locked until the child ends. Processes
+ * may work on the same attachment at once: the library locks it. A call that changes
+ * something waits 5 s for a process that keeps a lock (it may be stopped), and a minute
  * for a lock that several have one after the other; then it fails with -EBUSY, and
  * natra_error() names the process and what it has locked. A call may need several locks. Of
  * two processes that read limits and then change them, the last one's limits hold.

@@ -96,7 +96,8 @@ struct natra_stats {
 	struct natra_direction_stats egress;
 	/** The packets that reach the pod, if the host side judges `ingress`. */
 	struct natra_direction_stats backstop;
-	/** The flows in the table of natra_top whose last packet is at most a minute old. */
+	/** The flows in the table of natra_top whose last packet is at most a minute old.
+	 *  Those inside of a WireGuard tunnel, which is one flow there, count by themselves. */
 	uint32_t ingress_heavy_flows;
 	uint32_t egress_heavy_flows;
 	/** The delays asked of packets by their departure times: how long fq is to

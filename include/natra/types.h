@@ -105,7 +105,7 @@ typedef void (*natra_log_fn)(void *arg, enum natra_log_level level,
 /**
  * @brief Tells whether a call that waits for a lock should give up.
  *
- * Asked some ten times a second, in the thread that made the call.
+ * Asked up to 50 times a second, in the thread that made the call.
  */
 typedef bool (*natra_cancelled_fn)(void *arg);
 
@@ -348,7 +348,8 @@ struct natra_info {
 enum natra_event_reason {
 	/** A small flow has become heavy. Each flow is reported, up to 16 at once and
 	 *  then one per second; `events_suppressed` counts the others. A flow that pauses
-	 *  for half a minute is reported again. */
+	 *  for half a minute is reported again, and a WireGuard tunnel for each of the
+	 *  flows inside of it. */
 	NATRA_EVENT_HEAVY,
 	/** A packet of a heavy flow, or one over the limit of packets or
 	 *  connections, was dropped, as `dropped_rate` counts. */

@@ -161,5 +161,5 @@ int natra_foreach_group(struct natra *n, natra_group_fn fn, void *arg)
 		if (groups_given(&groups, i)->name[0])
 			r = call(n, &groups, i, members, fn, arg);
 	}
-	return finish(n, r);
+	return finish_walk(n, r);
 }

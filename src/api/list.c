@@ -132,5 +132,5 @@ int natra_foreach_attachment(struct natra *n, natra_attachment_fn fn, void *arg)
 	for (size_t i = 0; i < all.len && r == 0; i++)
 		r = tell_of(n, index, &all.list[i], fn, arg);
 	free(all.list);
-	return finish(n, r);
+	return finish_walk(n, r);
 }

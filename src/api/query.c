@@ -162,7 +162,7 @@ int natra_foreach_subnet(struct natra *n, const char *id, natra_subnet_fn fn,
 		forget_error(n);
 		r = fn(arg, text);
 	}
-	return finish(n, r);
+	return finish_walk(n, r);
 }
 
 /* Calls fn for a class, with its subnets as text. */
@@ -206,7 +206,7 @@ int natra_foreach_class(struct natra *n, const char *id, natra_class_fn fn,
 	r = attachment_read_subnets(n, &gen, &subnets);
 	for (size_t i = 0; i < subnets.classes_len && r == 0; i++)
 		r = tell_class(n, &subnets.classes[i], fn, arg);
-	return finish(n, r);
+	return finish_walk(n, r);
 }
 
 int natra_foreach_neighbour(struct natra *n, const char *id,

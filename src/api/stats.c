@@ -224,7 +224,7 @@ int natra_foreach_class_stats(struct natra *n, const char *id,
 		forget_error(n);
 		r = fn(arg, &class, &stats);
 	}
-	return finish(n, r);
+	return finish_walk(n, r);
 }
 
 /* Fills in what passed the programs when somebody last looked. */
@@ -304,7 +304,7 @@ int natra_foreach_stats(struct natra *n, natra_stats_fn fn, void *arg)
 		return refuse(n, -EINVAL, "fn: missing");
 	r = pin_dir_foreach_id(n, walk_id, &walk);
 	views_close(&walk.views);
-	return finish(n, r);
+	return finish_walk(n, r);
 }
 
 static int more_bytes_first(const void *a, const void *b)

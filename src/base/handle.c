@@ -120,6 +120,11 @@ int finish(struct natra *n, int r)
 	return r;
 }
 
+int finish_walk(struct natra *n, int r)
+{
+	return r ? r : finish(n, 0);
+}
+
 void log_line(struct natra *n, enum natra_log_level level, const char *format,
 	      ...)
 {

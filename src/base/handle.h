@@ -79,6 +79,8 @@ bool begin_call(struct natra *n);
 /* Returns r, the result of a public function. If it is no error, forgets one of
  * something that was tried on the way and failed. */
 int finish(struct natra *n, int r);
+/* The same for a walk. What ends it is the callback's, and so is the error of its last call. */
+int finish_walk(struct natra *n, int r);
 
 __attribute__((format(printf, 3, 4))) void
 log_line(struct natra *n, enum natra_log_level level, const char *format, ...);

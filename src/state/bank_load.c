@@ -238,7 +238,8 @@ static int prepare(struct natra *n, struct natra_bpf *skel,
 		bpf_map__initial_value(skel->maps.rodata, &size);
 
 	if (!fixed || size != sizeof(*fixed))
-		return refuse(n, -EINVAL, "the BPF object is of another build");
+		return refuse(n, -ENOEXEC,
+			      "the BPF object is of another build");
 	fixed_of(options, fixed);
 	return 0;
 }

@@ -416,8 +416,8 @@ static pid_t start_beside(const struct subject *s)
 		die("fork", errno);
 	if (pid == 0) {
 		for (;;)
-			(void)measure(s->run.stub.prog_fd, packet_for(s), s->gso,
-				      10000);
+			(void)measure(s->run.stub.prog_fd, packet_for(s),
+				      s->gso, 10000);
 	}
 	return pid;
 }

@@ -61,7 +61,7 @@ BAD = {
                 "a=ingress-rate=fast", "a=egress-rate=10m", "a=dscp=64", "a=dscp=9-8", "a=,",
                 "a=10.0.0.0/8\n", "a" * 32],
     "--direction": NAMES + ["in", "both"],
-    "--flows": NUMBERS + ["257"],
+    "--flows": NUMBERS + ["577"],
     "--watch": NUMBERS + ["86401"],
     "--textfile": ["", "f" * 4001],
     "--verdicts": NAMES + ["some"],

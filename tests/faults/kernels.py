@@ -91,7 +91,7 @@ def too_old(rep, bench, _, kernel):
     rep.equal(f"{kernel}: probe",
               (code, *(found.get(k) for k in ("kernel_ok", "coarse_clock", "atomics",
                                           "netns_cookie", "set_tstamp"))),
-              (1, False, False, False, False, False))
+              (3, False, False, False, False, False))
     for what in MISSING:
         says(rep, "  because", found["reason"], what)
     error = attach(rep, bench, kernel).get("error", "")

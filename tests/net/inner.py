@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Checks how long the queue inside of one flow is, where packets are held.
 
-  tunnel     requests beside a bulk stream in one WireGuard tunnel, which is one flow
+  tunnel     requests beside a bulk stream in one WireGuard tunnel
   quic       datagrams with a congestion control of their own
   forwarded  the same from a container inside of the pod, whose packets have no socket
 

@@ -49,7 +49,7 @@ def main(rep, _):
     rep.shown("kernel", f"{found['kernel']}: {found['reason']}")
     rep.equal("probe: exit code, kernel_ok, " + ", ".join(PARTS),
               (p.returncode, *(found.get(k) for k in ("kernel_ok", *PARTS))),
-              (1, False, *(False for _ in PARTS)))
+              (3, False, *(False for _ in PARTS)))
     rep.equal("probe: the mode of auto", found["auto_mode"], "none")
     rep.true("probe: the reason", found["reason"].startswith(LACKS))
     before = found_on(pod)

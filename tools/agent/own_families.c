@@ -63,7 +63,8 @@ static void write_files(struct exposition *e, const struct health *health)
 		"Groups of the file that could not be set at the last look."};
 	static const struct metric groups_file = {
 		"natra_unreadable_groups_file", METRIC_GAUGE, NULL,
-		"The file of groups cannot be read: the groups that were set stay."};
+		"The file of groups cannot be read or applied: the groups that were"
+		" set stay."};
 
 	if (health->parts[PART_NAMESPACES].is_on)
 		write_one(e, &namespaces, no_labels, health->old_namespaces);

@@ -26,11 +26,6 @@ static const struct {
 	{"unlimited", "unlimited"},  {"other", "passed"},
 };
 
-static const char *const direction_names[NATRA_DIRECTION_MAX] = {
-	[NATRA_DIRECTION_INGRESS] = "ingress",
-	[NATRA_DIRECTION_EGRESS] = "egress",
-};
-
 bool families_read_verdicts(struct families_options *o, const char *value)
 {
 	o->is_basic = strcmp(value, "basic") == 0;
@@ -125,8 +120,8 @@ static void write_counters(const struct writer *w, const struct row *row,
 		const struct row_direction *d = &row->directions[i];
 
 		if (d->is_there)
-			write_verdicts(w, row, direction_names[i], &d->stats,
-				       is_bytes);
+			write_verdicts(w, row, natra_direction_name(i),
+				       &d->stats, is_bytes);
 	}
 }
 
@@ -163,7 +158,7 @@ static void write_part(const struct writer *w, const struct row *row,
 		const struct natra_count *count =
 			(const void *)((const char *)&d->stats + offset);
 		struct row_labels labels =
-			labels_of(row, direction_names[i], NULL);
+			labels_of(row, natra_direction_name(i), NULL);
 
 		if (d->is_there && (is_there || count->packets))
 			exposition_count(w->e, labels.list, count->packets);
@@ -203,7 +198,7 @@ static void write_delays(const struct writer *w, const struct row *row)
 	for (int i = 0; i < NATRA_DIRECTION_MAX; i++) {
 		const struct row_direction *d = &row->directions[i];
 		struct row_labels labels =
-			labels_of(row, direction_names[i], NULL);
+			labels_of(row, natra_direction_name(i), NULL);
 
 		if (d->is_held)
 			exposition_histogram(w->e, labels.list, &d->delays,
@@ -220,7 +215,7 @@ static void write_connects(const struct writer *w, const struct row *row)
 	for (int i = 0; i < NATRA_DIRECTION_MAX; i++) {
 		const struct row_direction *d = &row->directions[i];
 		struct row_labels labels =
-			labels_of(row, direction_names[i], NULL);
+			labels_of(row, natra_direction_name(i), NULL);
 
 		if (d->is_measured)
 			exposition_histogram(w->e, labels.list,
@@ -234,7 +229,7 @@ static void write_connect_count(const struct writer *w, const struct row *row,
 	for (int i = 0; i < NATRA_DIRECTION_MAX; i++) {
 		const struct row_direction *d = &row->directions[i];
 		struct row_labels labels =
-			labels_of(row, direction_names[i], NULL);
+			labels_of(row, natra_direction_name(i), NULL);
 		uint64_t count;
 
 		memcpy(&count, (const char *)&d->connects + offset,
@@ -274,7 +269,7 @@ static void write_limit(const struct writer *w, const struct row *row)
 	for (int i = 0; i < NATRA_DIRECTION_MAX; i++) {
 		uint64_t rate = row->directions[i].bytes_per_sec;
 		struct row_labels labels =
-			labels_of(row, direction_names[i], NULL);
+			labels_of(row, natra_direction_name(i), NULL);
 
 		if (rate)
 			exposition_count(w->e, labels.list, rate);
@@ -286,7 +281,7 @@ static void write_burst(const struct writer *w, const struct row *row)
 	for (int i = 0; i < NATRA_DIRECTION_MAX; i++) {
 		const struct row_direction *d = &row->directions[i];
 		struct row_labels labels =
-			labels_of(row, direction_names[i], NULL);
+			labels_of(row, natra_direction_name(i), NULL);
 
 		if (d->bytes_per_sec && !row->class)
 			exposition_count(w->e, labels.list, d->burst_bytes);
@@ -298,7 +293,7 @@ static void write_flows(const struct writer *w, const struct row *row)
 	for (int i = 0; i < NATRA_DIRECTION_MAX; i++) {
 		const struct row_direction *d = &row->directions[i];
 		struct row_labels labels =
-			labels_of(row, direction_names[i], NULL);
+			labels_of(row, natra_direction_name(i), NULL);
 
 		if (d->is_there)
 			exposition_count(w->e, labels.list, d->heavy_flows);
@@ -310,7 +305,7 @@ static void write_bypassed(const struct writer *w, const struct row *row)
 	for (int i = 0; i < NATRA_DIRECTION_MAX && !row->class; i++) {
 		const struct row_direction *d = &row->directions[i];
 		struct row_labels labels =
-			labels_of(row, direction_names[i], NULL);
+			labels_of(row, natra_direction_name(i), NULL);
 
 		if (d->is_there)
 			exposition_percent(w->e, labels.list,
@@ -324,7 +319,7 @@ static void write_events(const struct writer *w, const struct row *row,
 	for (int i = 0; i < NATRA_DIRECTION_MAX; i++) {
 		const struct row_direction *d = &row->directions[i];
 		struct row_labels labels =
-			labels_of(row, direction_names[i], NULL);
+			labels_of(row, natra_direction_name(i), NULL);
 
 		if (d->is_there)
 			exposition_count(w->e, labels.list,

@@ -18,7 +18,9 @@ static void log_line(void *arg, enum natra_log_level level, const char *line)
 	if (level >= NATRA_LOG_MAX ||
 	    (level == NATRA_LOG_DEBUG && cli->opts.verbosity < 2))
 		return;
-	fprintf(stderr, "natractl: %s: ", natra_log_level_name(level));
+	fprintf(stderr, "natractl: %s: ",
+		level == NATRA_LOG_WARN ? "warning"
+					: natra_log_level_name(level));
 	print_text(stderr, line, 0);
 	fputc('\n', stderr);
 }

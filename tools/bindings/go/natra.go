@@ -111,8 +111,8 @@ func (h *Handle) Upgrade(ctx context.Context, id string) error {
 }
 
 // Detach removes an attachment with all that natra put there, and returns whether there was
-// one. It succeeds when there is nothing, when the interface or namespace is gone, and when called twice. The target
-// needs ID, or Ifname (and a namespace) if the id was the default: EBUSY if it was not.
+// one. It succeeds when there is nothing, when the interface or namespace is gone, and when
+// called twice. The target needs ID, or Ifname (and a namespace) if the id was the default: EBUSY if it was not.
 func (h *Handle) Detach(ctx context.Context, target Target) (removed bool, err error) {
 	if err := checkTarget("detach", &target); err != nil {
 		return false, err

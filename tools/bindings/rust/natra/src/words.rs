@@ -131,8 +131,8 @@ words! {
     On = NATRA_SLI_ON,
 }
 
-reads!(AttachMode, natra_parse_attach_mode, "mode");
-reads!(EdtPacing, natra_parse_edt_pacing, "edt");
+reads!(AttachMode, natra_parse_attach_mode, "attach_mode");
+reads!(EdtPacing, natra_parse_edt_pacing, "edt_pacing");
 reads!(FastPass, natra_parse_fast_pass, "fast_pass");
 reads!(IngressMode, natra_parse_ingress_mode, "ingress_mode");
 reads!(Sli, natra_parse_sli, "sli");

@@ -131,7 +131,7 @@ fn words_are_those_of_the_command_line() {
     assert_eq!("on".parse::<Sli>().unwrap(), Sli::On);
     assert_eq!(
         "no".parse::<EdtPacing>().unwrap_err().to_string(),
-        "edt: 'no' is unknown"
+        "edt_pacing: 'no' is unknown"
     );
     assert_eq!(AttachMode::Unknown(99).to_string(), "99");
 }
