@@ -527,6 +527,5 @@ class Server(Case):
         self.ready()
 
 
-
 if __name__ == "__main__":
     parallel.main(live=True)

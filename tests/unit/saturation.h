@@ -2,7 +2,8 @@
 /*
  * Many flows at the threshold, and who is taken for heavy beside them. The simulation runs the
  * hash of the data path on a clock of its own, and what tells heavy flows from small ones, a
- * sketch and the cells of heavy flows. The flows differ by their ports; who sends them does not know the keys of the hash.
+ * sketch and the cells of heavy flows. The flows differ by their ports; who sends them does not
+ * know the keys of the hash.
  */
 #ifndef SATURATION_H
 #define SATURATION_H
