@@ -53,6 +53,8 @@ static __always_inline __u8 inner_of(const struct __sk_buff *skb, __u32 ports)
 	const struct bpf_sock *sk = skb->sk;
 	const __u16 *source = (const __u16 *)&ports;
 
+	if (!(skb->cb[0] & NATRA_CALL_INNER))
+		return 0;
 	if (sk && sk->src_port == natra_be16(*source))
 		return 0;
 	return (__u8)skb->hash;

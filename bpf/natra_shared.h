@@ -319,8 +319,8 @@ struct natra_connects {
 };
 
 /* How a stub calls an engine: cb[0] has the number of the slot, whether the interface
- * sends the packet, whether fq below can hold it, and whether the other end is its
- * destination. natra_classes adds to it that the other end is exempt, or hidden from the
+ * sends the packet, whether fq below can hold it, whether the other end is its destination,
+ * and whether flows inside of tunnels are told apart. natra_classes adds to it that the other end is exempt, or hidden from the
  * classes that there are. */
 #define NATRA_CALL_SLOT    0xffffU
 #define NATRA_CALL_SENT    0x10000U
@@ -328,6 +328,7 @@ struct natra_connects {
 #define NATRA_CALL_PEER_TO 0x40000U
 #define NATRA_CALL_EXEMPT  0x80000U
 #define NATRA_CALL_HIDDEN  0x100000U
+#define NATRA_CALL_INNER   0x200000U
 
 /* Fixed at load, so that the verifier knows the numbers. */
 struct natra_fixed {

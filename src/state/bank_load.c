@@ -116,7 +116,7 @@ uint64_t engine_id(const struct program_options *options)
 		NATRA_PIN_ABI,
 		NATRA_CALL_SLOT | NATRA_CALL_SENT | NATRA_CALL_HELD |
 			NATRA_CALL_PEER_TO | NATRA_CALL_EXEMPT |
-			NATRA_CALL_HIDDEN,
+			NATRA_CALL_HIDDEN | NATRA_CALL_INNER,
 		sizeof(struct natra_config),
 		sizeof(struct natra_state),
 		sizeof(struct natra_group),

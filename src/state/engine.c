@@ -62,6 +62,11 @@ struct program_options engine_options(const struct record *record, enum leg leg)
 
 	if (record_is_paced(record, leg))
 		options.kind = STUB_EDT;
+	/* The backstop tells flows apart as the pacer in front of it does, or it would drop what
+	 * that has passed. Where nothing is held, no packet waits for its tunnel's. */
+	options.tells_inner =
+		options.kind == STUB_EDT ||
+		(leg == LEG_INGRESS && record_is_paced(record, LEG_HOST));
 	return options;
 }
 
@@ -227,7 +232,7 @@ int engine_enter(struct natra *n, struct pin_gen *gen, enum leg leg,
 		ring_sweep(n);
 		return r;
 	}
-	return stub_load(n, options->kind, leg == LEG_EGRESS, b.programs_fd,
+	return stub_load(n, options, leg == LEG_EGRESS, b.programs_fd,
 			 slot.index, ret_stub);
 }
 

@@ -18,6 +18,7 @@ struct program_options {
 	enum stub_kind kind;
 	bool has_l2;
 	bool holds;       /* a leg of the attachment is of STUB_EDT */
+	bool tells_inner; /* flows inside of a tunnel are told apart */
 	bool has_classes; /* peers are told apart */
 	bool measures_connects;
 	bool has_groups;

@@ -22,8 +22,9 @@ void stub_close(struct stub *stub)
 		.off = (int16_t)(offset), .imm = (int32_t)(value)              \
 	}
 
-int stub_load(struct natra *n, enum stub_kind kind, bool peer_is_to,
-	      int programs_fd, uint32_t slot, struct stub *ret_stub)
+int stub_load(struct natra *n, const struct program_options *options,
+	      bool peer_is_to, int programs_fd, uint32_t slot,
+	      struct stub *ret_stub)
 {
 	static const char *const names[STUB_KIND_MAX] = {
 		[STUB_RX] = "natra_rx",
@@ -37,8 +38,9 @@ int stub_load(struct natra *n, enum stub_kind kind, bool peer_is_to,
 	const struct bpf_insn insns[] = {
 		/* ctx->cb[0] = slot: cb is scratch space of the hook. */
 		INSN(BPF_ALU | BPF_MOV | BPF_K, BPF_REG_2, 0, 0,
-		     slot | calls[kind] |
-			     (peer_is_to ? NATRA_CALL_PEER_TO : 0)),
+		     slot | calls[options->kind] |
+			     (peer_is_to ? NATRA_CALL_PEER_TO : 0) |
+			     (options->tells_inner ? NATRA_CALL_INNER : 0)),
 		INSN(BPF_STX | BPF_MEM | BPF_W, BPF_REG_1, BPF_REG_2,
 		     offsetof(struct __sk_buff, cb[0]), 0),
 		INSN(BPF_LD | BPF_IMM | BPF_DW, BPF_REG_2, BPF_PSEUDO_MAP_FD, 0,
@@ -63,10 +65,11 @@ int stub_load(struct natra *n, enum stub_kind kind, bool peer_is_to,
 	LIBBPF_LOG_SCOPE(n);
 	int r;
 
-	fd = bpf_call_load_tc(names[kind], insns,
+	fd = bpf_call_load_tc(names[options->kind], insns,
 			      sizeof(insns) / sizeof(insns[0]));
 	if (fd < 0)
-		return fail_errno(n, fd, "load program %s", names[kind]);
+		return fail_errno(n, fd, "load program %s",
+				  names[options->kind]);
 	r = bpf_obj_get_info_by_fd(fd, &info, &len);
 	if (r < 0)
 		return fail_errno(n, r, "ask for the program's id");

@@ -24,7 +24,8 @@ void stub_close(struct stub *stub);
 
 /* Loads a stub that calls the first program of `programs_fd` with a slot. `peer_is_to`
  * says that the other end is the destination of its packets. */
-int stub_load(struct natra *n, enum stub_kind kind, bool peer_is_to,
-	      int programs_fd, uint32_t slot, struct stub *ret_stub);
+int stub_load(struct natra *n, const struct program_options *options,
+	      bool peer_is_to, int programs_fd, uint32_t slot,
+	      struct stub *ret_stub);
 
 #endif

@@ -13,14 +13,20 @@
 static struct progrun run;
 static struct natra_flow_entry flows[NATRA_FLOWS];
 
-static int load(void **state)
+static void load_program(bool tells_inner)
 {
+	const struct program_options options = {
+		.kind = STUB_TX,
+		.has_l2 = true,
+		.tells_inner = tells_inner,
+	};
 	struct natra_limits limits = th_limits();
 
 	limits.rate = policy_rate(8000000, 10000000);
-	run = th_load_kind(STUB_TX, &limits);
-	return 0;
+	th_load(&run, &options, &limits);
 }
+
+TH_STEP(load, load_program(true))
 
 TH_STEP(unload, th_close(&run))
 
@@ -196,6 +202,26 @@ TH_TEST(flows_of_a_tunnel_are_told_apart_and_listed_as_one)
 	assert_int_equal(flows[0].tuple.inner, 0);
 	assert_int_equal(flows[1].tuple.inner, 0);
 	assert_int_not_equal(flows[0].tuple.ports, flows[1].tuple.ports);
+}
+
+/* A stream that loses packets to a policer takes another hash each time. */
+TH_TEST(tunnel_that_nothing_holds_is_one_flow)
+{
+	struct natra_limits limits = th_limits();
+
+	th_close(&run);
+	load_program(false);
+	limits.pass = NATRA_PASS_FREE;
+	th_set_limits(&run, &limits);
+	th_use_prelude(&run);
+	for (int tagged = 0; tagged < 2; tagged++) {
+		th_set_tat(&run, th_now() + 3600 * TH_SECOND);
+		th_clear_sketch(&run);
+		for (uint32_t hash = 1; hash < 10; hash++)
+			(void)send_inner(1000, hash, tagged);
+		assert_int_equal(send_inner(1000, 10, tagged),
+				 NATRA_COUNT_DROPPED_RATE);
+	}
 }
 
 TH_TEST(mice_and_what_is_not_ip_are_not_listed)

@@ -276,7 +276,7 @@ TH_TEST(one_program_serves_all_kinds)
 		[STUB_TX] = NATRA_COUNT_DROPPED_RATE,
 		[STUB_EDT] = NATRA_COUNT_PACED,
 	};
-	const struct program_options options = {
+	struct program_options options = {
 		.kind = STUB_RX,
 		.has_l2 = true,
 		.holds = true,
@@ -298,7 +298,8 @@ TH_TEST(one_program_serves_all_kinds)
 		const bool held = programs[i] == STUB_EDT;
 
 		stub_close(&run.stub);
-		assert_int_equal(stub_load(run.n, programs[i], false,
+		options.kind = programs[i];
+		assert_int_equal(stub_load(run.n, &options, false,
 					   run.bank.programs_fd, run.slot.index,
 					   &run.stub),
 				 0);

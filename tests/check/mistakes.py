@@ -43,6 +43,8 @@ BPF = (
             "key[10] * daddr[3]", "key[10] * daddr[2]", "unit-hash"),
     Mistake("connect-makes-another-flow", "bpf", "inner_of",
             "sk->src_port == natra_be16(*source)", "!sk && *source", "bpf-flows"),
+    Mistake("policed-tunnel-is-many-flows", "bpf", "inner_of",
+            "!(skb->cb[0] & NATRA_CALL_INNER)", "false", "bpf-flows"),
     Mistake("cost-rounded-down", "bpf", "natra_cost_ns",
             "rate->mult + dither)", "rate->mult)", "unit-bucket"),
     Mistake("gso-header-once-too-often", "bpf", "natra_gso_len",

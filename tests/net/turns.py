@@ -7,7 +7,7 @@ from script import option
 
 # With the burst that containerd gives upstream's plugin, 512 MB, nothing here reaches its limit.
 UPSTREAM_BURST_BITS = 1_000_000
-NATRA, PEER = "natra", "htb + fq_codel"
+NATRA, PEER, POLICED = "natra", "htb + fq_codel", "policed"
 OPTIONS = (option("--beside", default="",
                   help="more limiters, by comma: upstream, and into the pod policed"),
            option("--rounds", type=int, default=1))
@@ -19,10 +19,10 @@ def limiters(out, beside=""):
     known = {
             NATRA: lambda pod: Natra(pod, *(() if out else ("--ingress-mode", "pace"))),
             PEER: FqCodel,
-            "policed": lambda pod: Natra(pod, "--ingress-mode", "police"),
+            POLICED: lambda pod: Natra(pod, "--ingress-mode", "police"),
             "upstream": lambda pod: Upstream(pod, burst_bits=UPSTREAM_BURST_BITS)}
     names = [NATRA, PEER, *filter(None, beside.split(","))]
-    return {name: known[name] for name in names if not (out and name == "policed")}
+    return {name: known[name] for name in names if not (out and name == POLICED)}
 
 
 def way(out):
