@@ -31,10 +31,10 @@ from script import option, run_script
 PACE_LIMIT_MS = 50              # natra's default
 # This covers the clock of the last tick, which is 4 ms long, timers and softirqs.
 SLACK_MS = 8
-# A stream hears of its queue from 5 ms on, so that is about as long. This part of police's retransmissions is allowed, where the queue holds at least
-# ROOM_PACKETS of each flow. With smaller windows more are lost, whoever limits: 16
-# flows at 10M have one packet each, and a GSO packet that is dropped is half of a
-# window of 20.
+# A stream hears of its queue from 5 ms on, so that is about as long. This part of police's
+# retransmissions is allowed, where the queue holds at least ROOM_PACKETS of each flow. With
+# smaller windows more are lost, whoever limits: 16 flows at 10M have one packet each, and a GSO
+# packet that is dropped is half of a window of 20.
 QUEUE_MS = 20
 RETRANSMITTED, ROOM_PACKETS = 0.05, 100
 MICE_PER_SECOND = 25            # to each pod
