@@ -43,7 +43,6 @@
 #define WANT_MAX         (BUCKET_BYTES / 2ULL)
 #define LOOK_MS          5
 #define DRAIN_MAX_MS     1000
-#define NS_PER_MS        1000000ULL
 /* One of them by a process that is killed. */
 #define FILLS_MAX        3
 

@@ -10,6 +10,7 @@
 #include "policy/fields.h"
 #include "policy/group_check.h"
 #include "policy/subnets.h"
+#include "util/clock.h"
 #include "util/str.h"
 #include "../../bpf/natra_fair.h"
 #include "../../bpf/natra_groups.h"
@@ -18,27 +19,25 @@
 __extension__ typedef unsigned __int128 u128;
 
 #define BITS_PER_BYTE  8
-#define NS_PER_SEC     1000000000ULL
-#define NS_PER_MS      1000000ULL
 /*
  * These bound what fq may hold of a pod. A longer queue takes memory and makes no
  * sender faster. On a fast link it has to last for a round trip, and on a slow link a
  * packet has to leave before its receiver gives up.
  */
 #define QUEUE_BYTES    4000000
-#define MIN_HORIZON_NS (NS_PER_SEC / 10)
-#define MAX_HORIZON_NS (2 * NS_PER_SEC)
+#define MIN_HORIZON_NS (NS_PER_S / 10)
+#define MAX_HORIZON_NS (2 * NS_PER_S)
 /* The longest that a GSO packet may take to send where egress is paced. A packet
  * that has its turn waits for one that has just begun, and each moves the
  * overdraft by which shares are found. */
-#define GSO_NS         (NS_PER_SEC / 200)
+#define GSO_NS         (NS_PER_S / 200)
 /* The same where egress is policed in the pod. TCP takes a drop there for a lack of
  * local memory: it tries again twice a second, and if the process has closed the
  * connection, gives it up after eight tries. A pod with 8 kbit/s that could send 7 kB
  * at once lost the end of its answers. */
-#define GSO_POLICED_NS NS_PER_SEC
+#define GSO_POLICED_NS NS_PER_S
 /* How long packets and connections may come at once after a pause, and how many. */
-#define GATE_BURST_NS  (NS_PER_SEC / 10)
+#define GATE_BURST_NS  (NS_PER_S / 10)
 #define GATE_LEAST     5
 #define GSO_MAX_BYTES  65536
 #define SEGMENT_BYTES  1514 /* of TCP, on the wire */
@@ -70,14 +69,14 @@ __extension__ typedef unsigned __int128 u128;
  * leave the burst divided by the second one to elephants. */
 #define MICE_BURST_DIVISOR 4
 #define RESERVE_DIVISOR    8
-#define MAX_RESERVE_NS     NS_PER_SEC
+#define MAX_RESERVE_NS     NS_PER_S
 /* With a share over the rate, so many percent of it are charged for all of the share. */
 #define CEILING_CHARGED    80
 /* The delay that one flow may make for itself, as CoDel and PIE have it (RFC 8289). */
 #define TARGET_NS          5000000
 
 /* The multiplier of 1 bit/s, in ns for a byte; see natra_cost_ns. */
-#define MAX_MULT  (BITS_PER_BYTE * NS_PER_SEC)
+#define MAX_MULT  (BITS_PER_BYTE * NS_PER_S)
 #define MAX_SHIFT 58
 
 _Static_assert(POLICY_FAIR_SHIFT_POLICED >=
@@ -90,7 +89,7 @@ _Static_assert(POLICY_FAIR_SHIFT_HELD >= NATRA_FAIR_TICK_SHIFT,
 static uint64_t bits_in(uint64_t rate_bits_per_sec, uint64_t ns)
 {
 	const uint64_t bits =
-		(uint64_t)((u128)rate_bits_per_sec * ns / NS_PER_SEC);
+		(uint64_t)((u128)rate_bits_per_sec * ns / NS_PER_S);
 
 	return rate_bits_per_sec && !bits ? 1 : bits;
 }
@@ -102,7 +101,7 @@ uint64_t policy_burst_bytes(uint64_t bits)
 
 uint64_t policy_bytes_in(uint64_t rate_bits_per_sec, uint64_t ns)
 {
-	uint64_t bytes = (uint64_t)((u128)rate_bits_per_sec * ns / NS_PER_SEC /
+	uint64_t bytes = (uint64_t)((u128)rate_bits_per_sec * ns / NS_PER_S /
 				    BITS_PER_BYTE);
 
 	return rate_bits_per_sec && !bytes ? 1 : bytes;
@@ -279,7 +278,7 @@ static uint64_t default_horizon_ns(const struct natra_policy *p)
 
 	if (!p->egress_rate_bits_per_sec || p->group[0])
 		return MAX_HORIZON_NS;
-	ns = QUEUE_BYTES * BITS_PER_BYTE * NS_PER_SEC /
+	ns = QUEUE_BYTES * BITS_PER_BYTE * NS_PER_S /
 	     p->egress_rate_bits_per_sec;
 	if (ns > MAX_HORIZON_NS)
 		return MAX_HORIZON_NS;
@@ -350,7 +349,7 @@ bool policy_same_shape(const struct natra_policy *a,
 
 struct natra_rate policy_rate(uint64_t rate_bits_per_sec, uint64_t burst_bytes)
 {
-	const u128 ns_bits = (u128)BITS_PER_BYTE * NS_PER_SEC;
+	const u128 ns_bits = (u128)BITS_PER_BYTE * NS_PER_S;
 	struct natra_rate rate = {0};
 	u128 burst_ns;
 
@@ -414,7 +413,7 @@ uint32_t policy_leave_units(uint32_t enter_units)
 struct natra_over_limits policy_over(uint64_t rate, uint64_t burst,
 				     uint64_t delay_ns)
 {
-	const uint64_t ns = NS_PER_SEC + delay_ns;
+	const uint64_t ns = NS_PER_S + delay_ns;
 	const uint64_t most = UINT64_MAX / 4;
 
 	return (struct natra_over_limits){
@@ -478,7 +477,7 @@ static void set_fair(struct natra_limits *l, enum leg leg, bool paced,
  * one. */
 static struct natra_rate gate(uint64_t per_sec)
 {
-	const uint64_t burst = per_sec * GATE_BURST_NS / NS_PER_SEC;
+	const uint64_t burst = per_sec * GATE_BURST_NS / NS_PER_S;
 
 	return policy_rate(per_sec * BITS_PER_BYTE,
 			   burst < GATE_LEAST ? GATE_LEAST : burst);

@@ -16,7 +16,6 @@
 
 #define FIRST_PAUSE_MS 1U
 #define LAST_PAUSE_MS  20U
-#define NS_PER_MS      1000000U
 /* How often the holder is looked for: each new one may have the lock for as long as the
  * last one. */
 #define LOOK_MS        250U

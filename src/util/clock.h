@@ -5,7 +5,8 @@
 #include <stdint.h>
 #include <time.h>
 
-#define NS_PER_S UINT64_C(1000000000)
+#define NS_PER_S  UINT64_C(1000000000)
+#define NS_PER_MS UINT64_C(1000000)
 
 /* Returns what a clock says, in ns. */
 static inline uint64_t clock_ns(clockid_t clock)
