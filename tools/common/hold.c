@@ -57,7 +57,7 @@ bool hold_may_lose(const struct natra_info *info)
 }
 
 struct group_look {
-	char name[NATRA_GROUP_NAME_MAX + 1];
+	const char *name;
 	bool is_automatic;
 	bool limits_ingress;
 	char parent[NATRA_GROUP_NAME_MAX + 1];
@@ -79,21 +79,20 @@ static int look_at_group(void *arg, const struct natra_group_info *group)
 void hold_read_group(struct hold *hold, struct natra *n)
 {
 	const struct natra_policy *policy = &hold->info->policy;
-	struct group_look look = {.is_automatic = policy->group_is_automatic};
+	struct group_look own = {
+		.name = policy->group,
+		.is_automatic = policy->group_is_automatic,
+	};
+	struct group_look parent = {.name = own.parent};
 	int r;
 
 	if (!paces_for_group(hold->info))
 		return;
-	(void)snprintf(look.name, sizeof(look.name), "%s", policy->group);
-	r = natra_foreach_group(n, look_at_group, &look);
-	if (r > 0 && !look.limits_ingress && look.parent[0]) {
-		struct group_look above = {0};
-
-		memcpy(above.name, look.parent, sizeof(above.name));
-		r = natra_foreach_group(n, look_at_group, &above);
-		look.limits_ingress = above.limits_ingress;
-	}
-	hold->group_limits_ingress = r < 0 || look.limits_ingress;
+	r = natra_foreach_group(n, look_at_group, &own);
+	if (r > 0 && !own.limits_ingress && own.parent[0])
+		r = natra_foreach_group(n, look_at_group, &parent);
+	hold->group_limits_ingress =
+		r < 0 || own.limits_ingress || parent.limits_ingress;
 }
 
 int hold_note(void *arg, const struct natra_neighbour *e)
