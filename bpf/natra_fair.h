@@ -548,8 +548,8 @@ natra_inline __u64 natra_fair_target(const struct natra_limits *limits,
  * Decides whether a flow hears so of a packet whose delay is over the target by over_ns. The
  * chance is the square of that part of 67 ms, as RFC 9332 has it for senders that halve their
  * window: few signals keep a long queue away from one flow, and many flows get enough of them.
- * Of packets whose sender feels no backpressure all that waits is in this queue, and what is
- * lost is sent again behind it, so for them it is that part of 33 ms.
+ * A sender that feels no backpressure has all of its waiting packets in this queue, and sends
+ * again behind them what is lost, so for its packets it is that part of 33 ms.
  * most is the bound of the part, of NATRA_FAIR_WHOLE. Where the signal is a loss, bytes is the
  * packet's length, and the part is less by as much as a packet is shorter than 1 kB: long packets
  * make the queue, and a tunnel's short ones are requests and acknowledgements, which wait for a

@@ -46,7 +46,8 @@ enum natra_direction bypass_direction(const struct record *record, enum leg leg)
 	if (!record->leg[leg].hook || record->unshaped ||
 	    !(limits->rate.mult || limits->member.group || record->classes_len))
 		return NATRA_DIRECTION_MAX;
-	/* What a pacer charges to a group its backstop does not, see policy_backstop. */
+	/* The pacer charges the group, and the backstop behind it does not, see
+	 * policy_backstop. */
 	if (leg == LEG_INGRESS && record->leg[LEG_HOST].hook &&
 	    record->limits[LEG_HOST].member.group)
 		return NATRA_DIRECTION_MAX;

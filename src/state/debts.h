@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Debts that the slots of a leg have, when others take their place or their rates change. Whoever
- * may change a limit must get nothing for the change, and rates move among classes by an edit: a class whose packets
- * go at once, as one that is new would have them, or whose burst is of the rate that it had when it
- * was slow, lets more pass than the sum of the rates. So
+ * may change a limit must get nothing for the change, and rates move among classes by an edit: a
+ * class whose packets go at once, as one that is new would have them, or whose burst is of the rate
+ * that it had when it was slow, lets more pass than the sum of the rates. So
  *
  * - a slot takes what the one owes that was its class's so far,
  * - one that is new, or gets faster, owes as long as the one that owes longest, and

@@ -161,7 +161,7 @@ class Namespaces(Case):
         self.start()
         self.assertEqual(self.copy.read_text(), "{}")
         self.agent.stop()
-        # Nor is it a file that was read once.
+        # An agent does not take that copy for a file that was read once.
         self.start("--namespaces", str(self.file), wait=False)
         self.assertIn("[-] namespaces: ", self.agent.wait_ready(False))
 

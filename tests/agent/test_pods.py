@@ -211,8 +211,8 @@ class Adopt(Case):
                 self.run_agent()
                 self.assertEqual(len(self.calls("attach")), joins)
 
-    # What upstream's plugin has left, natra's own limits and the call that fails; natra's steps
-    # when it is asked to replace, a word of the log, and the limits in the end.
+    # Each row has what upstream's plugin has left, natra's own limits, the call that fails,
+    # natra's steps when it is asked to replace, a word of the log, and the limits in the end.
     REPLACED = (
         # natra is attached first, which shows that it can be.
         ({"leftovers": ""}, None, "", "attach remove_leftovers", "replaced=1", (1000000, 0)),
@@ -225,7 +225,7 @@ class Adopt(Case):
          "replaced=1", (2000000, 2000000)),
         ({"leftovers": "", "ifb": True}, None, "", "attach", "adopted=1", (1000000, 0)),
         ({"leftovers": IN_THE_WAY, "ifb": True}, None, "", "attach", "failed=1", None),
-        # What waits passes before upstream's limits go.
+        # Packets that wait pass before upstream's limits go.
         ({"waiting": True}, None, "", TAKE_OVER, "replaced=1", (1000000, 0)),
         ({"waiting": True}, (2000000, 0), "", "drain_leftovers remove_leftovers",
          "replaced=1", (2000000, 0)),

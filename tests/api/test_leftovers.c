@@ -183,7 +183,7 @@ TH_TEST(qdiscs_of_others)
 
 TH_TEST(redirects_of_others)
 {
-	/* What follows the plugin's words. The name of the second is as long as those of an
+	/* Each is the end of a command that begins as the plugin's does. The name of the second is as long as those of an
 	 * old plugin, and it is the one that the kernel gives to its first ifb; that of the
 	 * third is not enough, because the device must be an ifb. */
 	static const char *const others[] = {

@@ -163,7 +163,7 @@ TH_TEST(longer_structs_are_read)
 	says(n, "target: ", "options that this version lacks");
 }
 
-/* What a newer program has put into the bytes behind the last member is not ignored. */
+/* A newer program may have options in the bytes behind the last member. */
 TH_TEST(reserved_bytes_are_read)
 {
 	struct natra_open_opts opts = NATRA_INIT(opts);

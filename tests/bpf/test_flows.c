@@ -190,7 +190,7 @@ TH_TEST(flows_of_a_tunnel_are_told_apart_and_listed_as_one)
 				 NATRA_COUNT_DROPPED_RATE);
 		assert_int_equal(send_inner(1000, 2, tagged), NATRA_COUNT_MICE);
 	}
-	/* What a socket sends by itself is one flow, whatever its hash. */
+	/* A socket's own packets are one flow, whatever their hash. */
 	for (uint32_t hash = 1; hash < 10; hash++)
 		(void)send_inner(0, hash, false);
 	assert_int_equal(send_inner(0, 10, false), NATRA_COUNT_DROPPED_RATE);
