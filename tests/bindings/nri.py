@@ -215,6 +215,29 @@ def annotated(report, arguments, runtime):
     plugin.stop()
 
 
+def bounded(report, arguments, runtime):
+    """A pod has the default of its namespace and at most the maximum, and none without the file."""
+    plugin = Plugin(arguments, "--natractl", gotest.natractl(), "--config",
+                    '{"onError": "fail", "requireNamespaces": true}')
+    try:
+        runtime.run("early", f"{IN}={IN_MBIT}M")
+        said = "started"
+    except RuntimeError as e:
+        said = str(e)
+    report.true("refused without the file of namespaces", "namespaces.json: is not there" in said,
+                said[-60:])
+    os.makedirs("/var/lib/natra", exist_ok=True)
+    write("/var/lib/natra/namespaces.json",
+          '{"def*": {"max": {"ingressRate": "4M"}, "default": {"egressRate": "3M"}}}')
+    pod = runtime.run("greedy", f"{IN}={IN_MBIT}M")
+    report.equal("the maximum and the default of the namespace", limits(pod), [(f"nri:{pod.id}", 4, 3)])
+    report.true("  and the log says so", plugin.says("is over the maximum of the namespace"))
+    pod.stop()
+    nothing_left(report, "namespaces", plugin)
+    plugin.stop()
+    os.unlink("/var/lib/natra/namespaces.json")
+
+
 def with_cni(report, arguments, runtime, client):
     """natra's CNI plugin in the list and the NRI plugin do not harm each other."""
     write_network({"type": "natra", "capabilities": {"bandwidth": True}})
@@ -247,6 +270,7 @@ def main(report, arguments):
         slow(report, arguments, runtime)
         wrong(report, arguments, runtime)
         annotated(report, arguments, runtime)
+        bounded(report, arguments, runtime)
         with_cni(report, arguments, runtime, client)
     except Exception:
         print(runtime.program.tail(40))

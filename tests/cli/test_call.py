@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import tempfile
 import unittest
 
 NATRACTL = os.environ["NATRACTL_FAKE"]
@@ -165,6 +166,60 @@ class Call(unittest.TestCase):
                      "policy_annotate", allowed=["fly"])
         self.refused("annotations: is not an object", "policy_annotate", annotations=5)
         self.refused("annotations.a: is not a string", "policy_annotate", annotations={"a": 5})
+
+    def test_annotations_of_a_pod(self):
+        """A pod has the default of its namespace, and at most the maximum, whatever it asks for."""
+        IN, OUT = "kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"
+        rules = {"shop": {"default": {"ingressRate": "3M"}, "max": {"egressRate": "2M"},
+                          "fastPass": "strict", "allowAnnotations": ["egress-burst"]},
+                 "*": {"max": {"egressRate": "1M"}}, "free": {}}
+        gone = "/nowhere/namespaces.json"
+        with tempfile.NamedTemporaryFile("w") as f:
+            json.dump(rules, f)
+            f.flush()
+
+            def got(pod, annotations, **members):
+                found = answer("policy_annotate_pod", pod=pod, annotations=annotations,
+                               **{"namespaces": f.name, **members})
+                self.assertEqual(found["errno"], 0, found)
+                result = found["result"]
+                return (*(result["policy"][f"{way}_rate_bits_per_sec"] / 1e6 for way in
+                          ("ingress", "egress")), result["policy"]["fast_pass"]), result
+
+            for pod, annotations, want in (
+                    ("shop/web", {}, (3, 2, "strict")),
+                    ("shop/web", {IN: "9M", OUT: "9M"}, (9, 2, "strict")),
+                    ("shop/web", {OUT: "1M", "natra.io/fast-pass": "free"}, (3, 1, "strict")),
+                    ("other/web", {OUT: "9M"}, (0, 1, "free")),
+                    ("free/web", {OUT: "9M"}, (0, 9, "free"))):
+                with self.subTest(pod=pod, annotations=annotations):
+                    self.assertEqual(got(pod, annotations)[0], want)
+            # The rule's list counts in place of the caller's, and the rates are without all of it.
+            bursts = {"natra.io/egress-burst": "500k", "natra.io/sli": "on"}
+            _, result = got("shop/web", bursts, allowed=["sli"])
+            self.assertEqual([(result[key]["egress_burst_bits"], result[key]["sli"])
+                              for key in ("policy", "rates")], [(500000, "off"), (0, "off")])
+            self.assertEqual(result["rates"]["egress_rate_bits_per_sec"], 2000000)
+            self.assertIn(f"{OUT}: 9000000 is over the maximum", got("shop/web", {OUT: "9M"})[1]["note"])
+            # A wrong value is an error, or no way around the maximum.
+            for pod in ("shop/web", "free/web"):
+                self.refused(f"annotation {OUT}: '9': is not a rate from 1k to 1P", "policy_annotate_pod",
+                             annotations={OUT: "9"}, pod=pod, namespaces=f.name)
+            rates, result = got("shop/web", {OUT: "9"}, skip_bad=True)
+            self.assertEqual(rates, (3, 2, "strict"))
+            self.assertIn("is not a rate", result["note"])
+            # So is a file: but where bad values are left out the pod goes on, as by the plugin.
+            self.assertEqual(got("shop/web", {OUT: "9M"}, namespaces=gone)[0], (0, 9, "free"))
+            rates, result = got("shop/web", {OUT: "9M"}, namespaces=gone, skip_bad=True,
+                                require_namespaces=True)
+            self.assertEqual((rates, result["note"]), (
+                (0, 9, "free"), f"{gone}: is not there: the pod has no maximum"))
+            self.refused(f"{gone}: is not there", "policy_annotate_pod", errno.EBADMSG, pod="shop/web",
+                         namespaces=gone, require_namespaces=True)
+            f.truncate(3)
+            self.refused(f"{f.name}: is not JSON at byte 3 of 3", "policy_annotate_pod", errno.EBADMSG,
+                         pod="shop/web", namespaces=f.name)
+            self.refused("namespaces: is not an absolute path", "policy_annotate_pod", namespaces="x")
 
     def test_an_error_is_of_its_call(self):
         _, _, rest = call({"call": "policy_check", "policy": {"horizon_ns": "9000000001"}},

@@ -7,6 +7,10 @@
 
 #include "json.h"
 
+/* Both are Kubernetes' own annotations, whose values runtimes turn into numbers. */
+#define ANNOTATION_INGRESS "kubernetes.io/ingress-bandwidth"
+#define ANNOTATION_EGRESS  "kubernetes.io/egress-bandwidth"
+
 /* Adds the members of an object, or of NULL (and none of anything else), whose names `wants` accepts; NULL: all. The list
  * points to their texts, and annotations_free is needed. Returns NULL, or a member that is
  * no string. */

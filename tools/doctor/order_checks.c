@@ -5,6 +5,7 @@
 
 #include "../../src/policy/fields.h"
 #include "../pods/element.h"
+#include "../common/annotations.h"
 #include "../common/interfaces.h"
 #include "../common/json.h"
 #include "../common/text.h"
@@ -53,7 +54,8 @@ static void report(const struct finder *f, const char *key, const char *value,
 
 static void wrong_rate(const struct finder *f)
 {
-	static const char *const names[] = {WISH_INGRESS, WISH_EGRESS};
+	static const char *const names[] = {ANNOTATION_INGRESS,
+					    ANNOTATION_EGRESS};
 	const cJSON *annotations = args_of(f->pod, ANNOTATIONS);
 
 	for (size_t i = 0; i < 2; i++) {

@@ -8,7 +8,7 @@
 
 #include "../../src/policy/environment.h"
 #include "../common/memory.h"
-#include "call_policy.h"
+#include "call_annotate.h"
 #include "cli.h"
 #include "events.h"
 #include "../common/flows.h"
@@ -363,20 +363,14 @@ static int call_policy_check(struct call *call)
 
 static int call_policy_annotate(struct call *call)
 {
-	struct natra_policy policy = NATRA_INIT(policy);
-	struct natra_annotations asked = NATRA_INIT(asked);
-	struct natra_class *classes = NULL;
-	int r = call_read_annotations(&call->request, &asked);
+	return call_annotate(call->cli->n, &call->request, call->policy,
+			     &call->result);
+}
 
-	if (call->policy)
-		policy = *call->policy;
-	if (r == 0)
-		r = natra_policy_annotate(call->cli->n, &policy, &asked,
-					  &classes);
-	if (r == 0)
-		call->result = policy_json(&policy);
-	free(classes);
-	return r;
+static int call_policy_annotate_pod(struct call *call)
+{
+	return call_annotate_pod(call->cli->n, &call->request, call->policy,
+				 &call->result);
 }
 
 static int parse(struct call *call, int (*parser)(const char *, uint64_t *))
@@ -411,11 +405,12 @@ static int call_parse_time(struct call *call)
 }
 
 /* The functions have the names of the library's, and their arguments those of its
- * parameters. Each takes at most five besides `call`. */
+ * parameters; policy_annotate_pod is none of the library's. Each takes at most seven besides
+ * `call`. */
 static const struct function {
 	const char *name;
 	int (*run)(struct call *call);
-	const char *members[6];
+	const char *members[8];
 } functions[] = {
 	{"open",
 	 call_open,
@@ -448,6 +443,10 @@ static const struct function {
 	{"policy_annotate",
 	 call_policy_annotate,
 	 {"policy", "annotations", "allowed", "allow_all", "skip_bad"}},
+	{"policy_annotate_pod",
+	 call_policy_annotate_pod,
+	 {"policy", "annotations", "allowed", "skip_bad", "pod", "namespaces",
+	  "require_namespaces"}},
 	{"parse_rate", call_parse_rate, {"text"}},
 	{"parse_size", call_parse_size, {"text"}},
 	{"parse_time", call_parse_time, {"text"}},
@@ -486,7 +485,7 @@ static int run_function(struct call *call)
 {
 	struct natra_target target = NATRA_INIT(target);
 	struct natra_policy policy = NATRA_INIT(policy);
-	const char *names[8] = {"call"}, *name = "";
+	const char *names[10] = {"call"}, *name = "";
 	const struct function *function;
 	int r = call_read_text(&call->request, "call", &name);
 

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"reflect"
 	"sync"
 	"syscall"
 	"time"
@@ -22,9 +23,8 @@ import (
 const (
 	// The attachments of this plugin have this network, and ids that begin with it.
 	network = "nri"
-	// Kubernetes' own annotations.
-	ingressAnnotation = "kubernetes.io/ingress-bandwidth"
-	egressAnnotation  = "kubernetes.io/egress-bandwidth"
+	// natra-agent writes what namespaces may have there.
+	namespacesFile = "/var/lib/natra/namespaces.json"
 	// An attach that failed or took too long is tried again after this time, and after twice
 	// as long each time up to the longest one, until the pod is gone.
 	again     = 2 * time.Second
@@ -43,6 +43,8 @@ type config struct {
 	// AllowAnnotations names those of natra's annotations that pods may use, as the key
 	// of the CNI plugin does.
 	AllowAnnotations []string `json:"allowAnnotations"`
+	// RequireNamespaces is the plugin's key, too: a pod cannot do without the file of namespaces.
+	RequireNamespaces bool `json:"requireNamespaces"`
 }
 
 type plugin struct {
@@ -53,10 +55,11 @@ type plugin struct {
 	refused      error
 	timeout      time.Duration
 	// links returns the interfaces of a network namespace, kindOnNode the kind of one on the
-	// node, and results is libcni's directory.
+	// node, results is libcni's directory, and namespaces natra-agent's file.
 	links      func(netns string) ([]link, error)
 	kindOnNode func(name string) string
 	results    string
+	namespaces string
 	after      func(time.Duration) <-chan time.Time
 
 	mu sync.Mutex
@@ -67,7 +70,7 @@ type plugin struct {
 
 func newPlugin(n *natra.Handle, log *slog.Logger) *plugin {
 	return &plugin{n: n, log: log, timeout: time.Second, links: linksOf, kindOnNode: kindOf, results: resultsDir,
-		after: time.After, present: map[string]context.CancelFunc{}}
+		namespaces: namespacesFile, after: time.After, present: map[string]context.CancelFunc{}}
 }
 
 // configure reads a configuration; "" is the default.
@@ -213,16 +216,22 @@ func (p *plugin) begin(pod *api.PodSandbox, mayHaveRun bool) <-chan error {
 }
 
 func (p *plugin) work(ctx context.Context, pod *api.PodSandbox, mayHaveRun bool, first chan<- error) {
-	said, wait := "", again
+	said, noted, wait := "", "", again
 	// The pod starts when the first time is over.
 	for ; ; mayHaveRun, wait = true, min(2*wait, againMost) {
-		policy, err := p.policy(ctx, pod)
+		wanted, err := p.wanted(ctx, pod, mayHaveRun)
+		if wanted.Note != noted {
+			noted = wanted.Note
+			p.log.Warn(noted, "pod", name(pod))
+		}
 		isWrong := isWrongText(err)
 		switch {
 		case err == nil:
-			err = p.limit(ctx, pod, mayHaveRun, policy)
-		case isWrong:
-			p.record(ctx, pod, mayHaveRun, policy, err)
+			err = p.limit(ctx, pod, mayHaveRun, wanted)
+		case isWrong || errors.Is(err, syscall.EBADMSG):
+			p.record(ctx, pod, mayHaveRun, natra.Policy{
+				IngressRateBitsPerSec: p.config.Policy.IngressRateBitsPerSec,
+				EgressRateBitsPerSec:  p.config.Policy.EgressRateBitsPerSec}, err)
 		}
 		select {
 		case first <- err:
@@ -247,7 +256,8 @@ func (p *plugin) work(ctx context.Context, pod *api.PodSandbox, mayHaveRun bool,
 }
 
 // limit attaches limits to a pod, unless it has them.
-func (p *plugin) limit(ctx context.Context, pod *api.PodSandbox, mayHaveRun bool, policy natra.Policy) error {
+func (p *plugin) limit(ctx context.Context, pod *api.PodSandbox, mayHaveRun bool, wanted natra.PodPolicy) error {
+	policy, plain := wanted.Policy, wanted.Rates
 	if !limits(policy) {
 		return nil // it asks for nothing
 	}
@@ -266,15 +276,11 @@ func (p *plugin) limit(ctx context.Context, pod *api.PodSandbox, mayHaveRun bool
 		return nil
 	}
 	_, err = p.n.Attach(ctx, target, policy)
-	if err != nil && p.config.OnError == "continue" && len(p.config.AllowAnnotations) > 0 &&
+	if err != nil && p.config.OnError == "continue" && !reflect.DeepEqual(policy, plain) && limits(plain) &&
 		!errors.Is(err, syscall.EBUSY) && !errors.Is(err, syscall.EBADE) {
 		// Values that are possible by themselves may not go together: the pod is not
 		// to get rid of its limits by that.
-		plain, wrong := p.rates(ctx, pod)
-		if wrong == nil && limits(plain) {
-			_, wrong = p.n.Attach(ctx, target, plain)
-		}
-		if wrong == nil && limits(plain) {
+		if _, wrong := p.n.Attach(ctx, target, plain); wrong == nil {
 			p.log.Error("annotations do not count", "pod", name(pod), "error", err)
 			policy, err = plain, nil
 		}
@@ -348,29 +354,21 @@ func limits(policy natra.Policy) bool {
 		policy.Group != ""
 }
 
-// policy returns the pod's limits. With an annotation that is wrong it returns what can be
-// recorded of them.
-func (p *plugin) policy(ctx context.Context, pod *api.PodSandbox) (natra.Policy, error) {
-	policy, err := p.rates(ctx, pod)
-	if err == nil && len(p.config.AllowAnnotations) > 0 {
-		policy, err = p.n.AnnotatePolicy(ctx, policy, natra.Annotations{
-			Of: pod.GetAnnotations(), Allowed: p.config.AllowAnnotations,
-			SkipBad: p.config.OnError == "continue"})
+// wanted returns what a pod gets by its annotations and its namespace. One that may have run cannot
+// be kept from starting, so no wrong annotation keeps it from what its namespace has.
+func (p *plugin) wanted(ctx context.Context, pod *api.PodSandbox, mayHaveRun bool) (natra.PodPolicy, error) {
+	asks := natra.Annotations{Of: pod.GetAnnotations(), Allowed: p.config.AllowAnnotations,
+		SkipBad: p.config.OnError == "continue"}
+	of := natra.Pod{Name: name(pod), Namespaces: p.namespaces, RequireNamespaces: p.config.RequireNamespaces}
+	wanted, err := p.n.AnnotatePod(ctx, p.config.Policy, asks, of)
+	if mayHaveRun && !asks.SkipBad && isWrongText(err) {
+		asks.SkipBad = true
+		wanted, err = p.n.AnnotatePod(ctx, p.config.Policy, asks, of)
 	}
-	if err != nil {
-		return natra.Policy{IngressRateBitsPerSec: p.config.Policy.IngressRateBitsPerSec,
-			EgressRateBitsPerSec: p.config.Policy.EgressRateBitsPerSec}, err
-	}
-	return policy, nil
+	return wanted, err
 }
 
-// rates returns them without what other annotations ask for.
-func (p *plugin) rates(ctx context.Context, pod *api.PodSandbox) (natra.Policy, error) {
-	return p.n.AnnotatePolicy(ctx, p.config.Policy, natra.Annotations{
-		Of: pod.GetAnnotations(), Allowed: []string{ingressAnnotation, egressAnnotation}})
-}
-
-// isWrongText returns whether AnnotatePolicy has failed because of an annotation.
+// isWrongText returns whether AnnotatePod has failed because of an annotation.
 func isWrongText(err error) bool { return errors.Is(err, syscall.EINVAL) }
 
 // hasGone returns whether a pod's network namespace is gone. ENOENT alone does not say so:

@@ -24,6 +24,16 @@ import (
 	natra "github.com/OWNER/natra/tools/bindings/go"
 )
 
+const (
+	ingressAnnotation = "kubernetes.io/ingress-bandwidth"
+	limited           = `{"ingress_rate_bits_per_sec": 10000000}`
+)
+
+// gets is natractl's answer of what a pod gets: all that it asks for, and its rates alone.
+func gets(policy, rates string) string {
+	return `{"errno": 0, "result": {"policy": ` + policy + `, "rates": ` + rates + `, "note": ""}}`
+}
+
 // rig is a plugin with a natractl that says what a test wants, and writes down what it was
 // asked.
 type rig struct {
@@ -38,8 +48,7 @@ func newRig(t *testing.T, cases ...string) *rig {
 	r := &rig{natractl: dir + "/natractl", asked: dir + "/asked", netns: dir + "/netns"}
 	script := "#!/bin/sh\necho '{\"version\": \"99.0.0\"}'\nwhile read -r line; do\n" +
 		"printf '%s\\n' \"$line\" >>" + r.asked + "\ncase $line in\n" + strings.Join(cases, "\n") + `
-		*'"'` + ingressAnnotation + `'":"10M"'*) echo '{"errno": 0, "result":
-			{"ingress_rate_bits_per_sec": 10000000}}' | tr -d '\n'; echo;;
+		*'"'` + ingressAnnotation + `'":"10M"'*) echo '` + gets(limited, limited) + `';;
 		*'"'` + ingressAnnotation + `'":"'*) echo '{"errno": 22, "error": "annotation x: is wrong"}';;
 		*'"find"'* | *'"query"'*) echo '{"errno": 2, "error": "nothing"}';;
 		*'"find_leftovers"'*) echo '{"errno": 0, "result": {"host_ifname": "veth1"}}';;
@@ -218,21 +227,20 @@ const asks = `{"onError": "continue", "allowAnnotations": ["classes"]}`
 // What a pod asks for by an annotation that it may use is attached, also if it has no rate
 // for the rest.
 func TestAllowedAnnotation(t *testing.T) {
-	r := newRig(t, `*'"allowed":["classes"]'*) echo '{"errno": 0, "result": {"fast_pass": "off",
-		"classes": [{"name": "lan", "ingress_rate_bits_per_sec": 5, "dscps": [],
-		"subnets": ["10.0.0.0/8"]}]}}' | tr -d '\n'; echo;;`)
+	r := newRig(t, `*'"policy_annotate_pod"'*) echo '`+gets(`{"fast_pass": "off", "classes": [{"name": "lan", `+
+		`"ingress_rate_bits_per_sec": 5, "dscps": [], "subnets": ["10.0.0.0/8"]}]}`, limited)+`';;`)
 	if err := r.configure(asks); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.ends(t, r.pod("10M")); err != nil {
 		t.Fatal(err)
 	}
-	asked := r.was(t, "policy_annotate")
-	for _, want := range []string{`"skip_bad":true`,
-		`"annotations":{"` + ingressAnnotation + `":"10M"}`,
-		`"policy":{"ingress_rate_bits_per_sec":"10000000"}`} {
+	asked := r.was(t, "policy_annotate_pod")
+	for _, want := range []string{`"skip_bad":true`, `"allowed":["classes"]`,
+		`"annotations":{"` + ingressAnnotation + `":"10M"}`, `"policy":{}`, `"pod":"shop/web"`,
+		`"namespaces":"/var/lib/natra/namespaces.json"`, `"require_namespaces":false`} {
 		if !strings.Contains(asked, want) {
-			t.Errorf("policy_annotate lacks %s: %s", want, asked)
+			t.Errorf("policy_annotate_pod lacks %s: %s", want, asked)
 		}
 	}
 	asked = r.was(t, "attach")
@@ -246,8 +254,8 @@ func TestAllowedAnnotation(t *testing.T) {
 
 // A pod whose annotations do not go together, or not with this kernel, keeps its rates.
 func TestAnnotationsDoNotGoTogether(t *testing.T) {
-	r := newRig(t, `*'"allowed":["classes"]'*) echo '{"errno": 0, "result": {"fast_pass": "off",
-		"ingress_rate_bits_per_sec": 10000000}}' | tr -d '\n'; echo;;`,
+	r := newRig(t, `*'"policy_annotate_pod"'*) echo '`+
+		gets(`{"fast_pass": "off", "ingress_rate_bits_per_sec": 10000000}`, limited)+`';;`,
 		`*'"attach"'*'"fast_pass":"2"'*) echo '{"errno": 34, "error": "too much"}';;`)
 	if err := r.configure(asks); err != nil {
 		t.Fatal(err)
@@ -275,11 +283,53 @@ func TestAnnotationIsWrong(t *testing.T) {
 	if err := r.ends(t, r.pod("10M")); !errors.Is(err, syscall.EINVAL) {
 		t.Error(err)
 	}
-	if asked := r.was(t, "policy_annotate"); !strings.Contains(asked, `"skip_bad":false`) {
-		t.Errorf("policy_annotate: %q", asked)
+	if asked := r.was(t, "policy_annotate_pod"); !strings.Contains(asked, `"skip_bad":false`) {
+		t.Errorf("policy_annotate_pod: %q", asked)
 	}
 	if asked := r.was(t, "record_unshaped"); !strings.Contains(asked, `"reason":"annotation x: is wrong"`) {
 		t.Errorf("record_unshaped: %q", asked)
+	}
+}
+
+// A pod that runs already cannot be refused, so a wrong annotation is left out: it would be a way
+// around the maximum of the pod's namespace.
+func TestAnnotationOfRunningPodIsWrong(t *testing.T) {
+	r := newRig(t, `*'"skip_bad":false'*) echo '{"errno": 22, "error": "annotation x: is wrong"}';;`)
+	r.config.OnError = "fail"
+	first := make(chan error, 1)
+	r.work(context.Background(), r.pod("10M"), true, first)
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+	if asked := r.was(t, "attach"); !strings.Contains(asked, `"10000000"`) {
+		t.Errorf("attach: %q", asked)
+	}
+}
+
+// A file of namespaces that has to be there keeps a pod from starting with "fail". One that runs
+// already gets its limits when the file is there.
+func TestNoNamespaces(t *testing.T) {
+	const says = "namespaces.json: is not there"
+	r := newRig(t, `*'"require_namespaces":true'*) if [ -e $0.namespaces ]; then echo '`+gets(limited, limited)+`';
+		else echo '{"errno": 74, "error": "`+says+`"}'; fi;;`)
+	if err := r.configure(`{"onError": "fail", "requireNamespaces": true}`); err != nil {
+		t.Fatal(err)
+	}
+	err := r.RunPodSandbox(context.Background(), r.pod("10M"))
+	if !errors.Is(err, syscall.EBADMSG) || !strings.Contains(err.Error(), says) {
+		t.Error(err)
+	}
+	time.AfterFunc(again/2, func() { os.WriteFile(r.natractl+".namespaces", nil, 0o600) })
+	first := make(chan error, 1)
+	r.work(context.Background(), r.pod("10M"), true, first)
+	if err = <-first; !errors.Is(err, syscall.EBADMSG) {
+		t.Error(err)
+	}
+	if asked := r.was(t, "record_unshaped"); !strings.Contains(asked, says) {
+		t.Errorf("record_unshaped: %q", asked)
+	}
+	if asked := r.was(t, "attach"); !strings.Contains(asked, `"10000000"`) {
+		t.Errorf("attach: %q", asked)
 	}
 }
 

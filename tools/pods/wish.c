@@ -21,8 +21,8 @@
 
 static bool is_rate(const char *name)
 {
-	return strcmp(name, WISH_INGRESS) == 0 ||
-	       strcmp(name, WISH_EGRESS) == 0;
+	return strcmp(name, ANNOTATION_INGRESS) == 0 ||
+	       strcmp(name, ANNOTATION_EGRESS) == 0;
 }
 
 bool wish_follows(const char *name)
@@ -56,7 +56,8 @@ static int refuse_text(const cJSON *wrong, struct failure *failure)
 static int read_rates(struct wish *wish, const cJSON *present, struct natra *n,
 		      struct failure *failure)
 {
-	static const char *const names[] = {WISH_INGRESS, WISH_EGRESS};
+	static const char *const names[] = {ANNOTATION_INGRESS,
+					    ANNOTATION_EGRESS};
 	struct natra_annotations all = NATRA_INIT(all);
 	const cJSON *wrong = annotations_add(&all, present, is_rate);
 	struct natra_class *none;

@@ -74,8 +74,4 @@ bool wish_may_join(const struct cached *cached, const cJSON *conf);
 bool wish_has_classes(const struct wish *wish);
 void wish_free(struct wish *wish);
 
-/* Both are Kubernetes' own annotations, whose values runtimes turn into numbers. */
-#define WISH_INGRESS "kubernetes.io/ingress-bandwidth"
-#define WISH_EGRESS  "kubernetes.io/egress-bandwidth"
-
 #endif

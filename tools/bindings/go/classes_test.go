@@ -4,6 +4,8 @@ package natra_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -97,4 +99,36 @@ func TestAnnotatePolicy(t *testing.T) {
 			t.Errorf("%s: %q", b.name, lines)
 		}
 	}
+}
+
+// With each back end a pod has at most the maximum of its namespace, by natractl's code.
+func TestAnnotatePod(t *testing.T) {
+	const out = "kubernetes.io/egress-bandwidth"
+	t.Setenv("PATH", filepath.Dir(os.Getenv("NATRACTL"))+":"+os.Getenv("PATH"))
+	pod := natra.Pod{Name: "shop/web", Namespaces: filepath.Join(t.TempDir(), "namespaces.json"),
+		RequireNamespaces: true}
+	asks := natra.Annotations{Of: map[string]string{out: "1G"}}
+	each(t, func(t *testing.T, n *natra.Handle) {
+		if err := os.RemoveAll(pod.Namespaces); err != nil {
+			t.Fatal(err)
+		}
+		_, err := n.AnnotatePod(background, natra.Policy{}, asks, pod)
+		if !errors.Is(err, syscall.EBADMSG) || !strings.Contains(err.Error(), "is not there") {
+			t.Error(err)
+		}
+		err = os.WriteFile(pod.Namespaces, []byte(`{"sh*": {"max": {"egressRate": "20M"},
+			"default": {"ingressRate": "10M"}}}`), 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := n.AnnotatePod(background, natra.Policy{}, asks, pod)
+		for _, policy := range []natra.Policy{got.Policy, got.Rates} {
+			if policy.IngressRateBitsPerSec != 10e6 || policy.EgressRateBitsPerSec != 20e6 {
+				t.Errorf("%+v", policy)
+			}
+		}
+		if err != nil || !strings.Contains(got.Note, "is over the maximum") {
+			t.Errorf("%q, %v", got.Note, err)
+		}
+	})
 }

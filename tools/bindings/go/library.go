@@ -516,6 +516,15 @@ func (l *library) policyAnnotate(ctx context.Context, p *Policy, a Annotations) 
 	return policy, err
 }
 
+// The file of namespaces is read by natractl's code alone.
+func (l *library) policyAnnotatePod(ctx context.Context, p *Policy, a Annotations, pod Pod) (PodPolicy, error) {
+	n, err := openNatractl(l.options)
+	if err != nil {
+		return PodPolicy{}, err
+	}
+	return n.policyAnnotatePod(ctx, p, a, pod)
+}
+
 func (l *library) parse(what, s string) (uint64, error) {
 	var m memory
 	defer m.free()

@@ -41,6 +41,7 @@ type backend interface {
 	status(context.Context) error
 	policyCheck(*Policy) error
 	policyAnnotate(context.Context, *Policy, Annotations) (Policy, error)
+	policyAnnotatePod(context.Context, *Policy, Annotations, Pod) (PodPolicy, error)
 	parse(what, text string) (uint64, error)
 	version() (string, error)
 }
@@ -69,7 +70,8 @@ func New(options Options) (*Handle, error) {
 	return &Handle{b}, nil
 }
 
-// HasLibrary says whether libnatra is linked, so that natractl is not needed.
+// HasLibrary says whether libnatra is linked, so that natractl is not needed but for
+// [Handle.AnnotatePod].
 func HasLibrary() bool { return openLibrary != nil }
 
 // Version returns the version of libnatra or natractl.
@@ -289,20 +291,62 @@ type Annotations struct {
 // without a rate, or for a group that it is not in, is left out, so that it may have values
 // for whatever rates pods ask for.
 func (h *Handle) AnnotatePolicy(ctx context.Context, policy Policy, a Annotations) (Policy, error) {
-	if err := checkPolicy("policy_annotate", &policy); err != nil {
+	if err := checkAnnotations("policy_annotate", &policy, a); err != nil {
 		return policy, err
 	}
+	return h.backend.policyAnnotate(ctx, &policy, a)
+}
+
+// Pod is a pod, and where natra-agent has written what its namespace may have.
+type Pod struct {
+	// Name is "namespace/name".
+	Name string
+	// Namespaces is the path of the file, "/var/lib/natra/namespaces.json"; "" is none. Without
+	// the file there is no maximum, unless RequireNamespaces: that is EBADMSG, as a file is that
+	// cannot be read.
+	Namespaces        string
+	RequireNamespaces bool
+}
+
+// PodPolicy is what a pod gets: Rates is without what annotations other than Kubernetes' rates ask
+// for, and Note says what the pod has not got of what it asked for, or "".
+type PodPolicy struct {
+	Policy Policy `json:"policy"`
+	Rates  Policy `json:"rates"`
+	Note   string `json:"note"`
+}
+
+// AnnotatePod does what AnnotatePolicy does for the pod of a namespace, as natra's CNI plugin does
+// it: Kubernetes' rates may be asked for, the pod gets the default of its namespace and at most
+// the maximum, and what that allows stands in for a.Allowed; a.AllowAll does not count. With
+// a.SkipBad a file that cannot be read is in the Note. It runs natractl with each back end.
+func (h *Handle) AnnotatePod(ctx context.Context, policy Policy, a Annotations, pod Pod) (PodPolicy, error) {
+	const call = "policy_annotate_pod"
+	err := checkAnnotations(call, &policy, a)
+	if err == nil {
+		err = checkTexts(call, named{"pod", pod.Name}, named{"namespaces", pod.Namespaces})
+	}
+	if err != nil {
+		return PodPolicy{}, err
+	}
+	return h.backend.policyAnnotatePod(ctx, &policy, a, pod)
+}
+
+func checkAnnotations(call string, policy *Policy, a Annotations) error {
+	if err := checkPolicy(call, policy); err != nil {
+		return err
+	}
 	for name, value := range a.Of {
-		if err := checkTexts("policy_annotate", named{"annotation", name}, named{"annotation " + name, value}); err != nil {
-			return policy, err
+		if err := checkTexts(call, named{"annotation", name}, named{"annotation " + name, value}); err != nil {
+			return err
 		}
 	}
 	for _, name := range a.Allowed {
-		if err := checkTexts("policy_annotate", named{"allowed", name}); err != nil {
-			return policy, err
+		if err := checkTexts(call, named{"allowed", name}); err != nil {
+			return err
 		}
 	}
-	return h.backend.policyAnnotate(ctx, &policy, a)
+	return nil
 }
 
 // ParseRate reads a Kubernetes quantity in bit/s, such as "10M" or "1.5G". ERANGE: it is

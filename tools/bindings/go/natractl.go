@@ -247,6 +247,16 @@ func (n *natractl) policyAnnotate(ctx context.Context, p *Policy, a Annotations)
 	return policy, err
 }
 
+func (n *natractl) policyAnnotatePod(ctx context.Context, p *Policy, a Annotations, pod Pod) (got PodPolicy, err error) {
+	asked := args{"policy": p.args(), "annotations": a.Of, "allowed": a.Allowed, "skip_bad": a.SkipBad,
+		"pod": pod.Name, "require_namespaces": pod.RequireNamespaces}
+	if pod.Namespaces != "" {
+		asked["namespaces"] = pod.Namespaces
+	}
+	err = n.call(ctx, "policy_annotate_pod", asked, &got)
+	return got, err
+}
+
 func (n *natractl) parse(what, text string) (uint64, error) {
 	var result struct {
 		Value json.Number `json:"value"`
