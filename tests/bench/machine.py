@@ -65,14 +65,6 @@ def commit():
                           stdout=subprocess.PIPE, check=True).stdout.strip()
 
 
-def commit_of(program):
-    """Return the newest commit of what a build in a clone is made of."""
-    p = subprocess.run(["git", "-c", "safe.directory=*", "-C", os.path.dirname(program),
-                        "log", "-1", "--format=%h", "--", ":/bpf", ":/include", ":/src"],
-                       text=True, capture_output=True, check=False)
-    return p.stdout.strip() or None
-
-
 def printed_by(command, about=None):
     """Return the line of a result that says what has printed it, and where. `about` is the commit that
     was measured, this tree's if there is none."""

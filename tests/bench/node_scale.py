@@ -239,7 +239,7 @@ def line(row):
 def main(rep, args):
     rows, load = [], os.getloadavg()[0]
     sh("ip", "link", "set", "lo", "up")
-    for mode in args.modes:
+    for mode in MODES:
         one_mode(rep, args, mode, rows)
     if not args.table:
         return
@@ -272,5 +272,4 @@ if __name__ == "__main__":
         option("--edits", type=int, default=200, help="in a second; default: 200"),
         option("--rates", type=int, nargs="*", default=RATES,
                help="starts in a second, 0 for the most; default: 10 20 0"),
-        option("--modes", nargs="*", choices=MODES, default=MODES, help="default: all three"),
         option("--table", metavar="FILE", help="write the result there"), prepare=prepare)

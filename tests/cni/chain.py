@@ -186,15 +186,14 @@ def main(rep, a):
         skip("containernetworking-plugins are not installed")
     with Lan() as r:
         if a.only != "status":
-            for kind in [a.main] if a.main else ("ptp", "bridge", "macvlan"):
+            for kind in "ptp", "bridge", "macvlan":
                 chain(r, rep, kind, a)
-        if a.only == "status" or not (a.only or a.main):
+        if a.only != "chains":
             status(r, rep, a)
 
 
 if __name__ == "__main__":
     plugin.run_script(main,
-        option("--main", help="only this main plugin"),
         option("--only", choices=["chains", "status"],
                help="status: the time of STATUS; chains: all else"),
         option("--seconds", type=float, default=3),

@@ -258,11 +258,11 @@ def node(rep, natra, pods, mode):
 
 
 def build(a):
-    a.natra = a.natra or static_natra()
+    a.natra = static_natra()
 
 
 def main(rep, a):
-    upstream = a.upstream or plugin.newest_bandwidth()
+    upstream = plugin.newest_bandwidth()
     rep.shown("upstream's plugin", upstream)
     pods = [Veth(f"n{i}", f"v{i}") for i in range(PODS)]
     # The first call of each plugin loads modules and fills caches.
@@ -281,7 +281,4 @@ def main(rep, a):
 if __name__ == "__main__":
     plugin.run_script(main,
         option("--rounds", type=int, default=50),
-        option("--upstream",
-               help="the plugin to compare with; default: the newest that is there"),
-        option("--natra", help="default: a static build, stripped"),
         prepare=build)

@@ -15,7 +15,6 @@ import os
 import plugin
 from plugin import (HERE, VERSIONS, Veth, attachment, call, find_natra, limits, malformed,
                     number, parse, pins, programs)
-from script import option
 
 M10 = 10_000_000
 # natra uses 0.5 s of the rate in place of the placeholder bursts that runtimes send.
@@ -138,8 +137,8 @@ def story_of_a_pod_that_is_gone(rep, natra):
         rep.equal("gone: left", pins(), [])
 
 
-def main(rep, a):
-    natra = a.plugin or find_natra()
+def main(rep, _):
+    natra = find_natra()
     for command in None, "":
         told = call(natra, command, b"")
         rep.true("called by hand, it says what it is", not told.code and not told.out and
@@ -149,4 +148,4 @@ def main(rep, a):
 
 
 if __name__ == "__main__":
-    plugin.run_script(main, option("--plugin", help="another plugin, to see the test fail"))
+    plugin.run_script(main)

@@ -27,7 +27,6 @@ from plugin import (DEBIAN, Veth, attachment, call, find_natra, limits,
                     natractl, newest, pins, programs)
 from commands import bpftool, sh
 from namespaces import Ns
-from script import option
 
 M10 = 10_000_000
 CONTAINERD = {"IngressRate": M10, "IngressBurst": 4294967295,
@@ -402,17 +401,14 @@ def main(rep, a):
     pair = Pair(rep, Veth("pair", "vpair"))
     for version, path in binaries.items():
         for row in ADDS + OTHERS:
-            if a.row in row.name:
-                pair.compare(row, version, path, natra)
-    if not a.row:
-        versions(rep, binaries, natra)
-        macvlan(rep, binaries, natra)
-        remains(rep, pair, binaries, natra)
-        with tempfile.TemporaryDirectory(prefix="natra-cni-") as tmp:
-            for version, path in {**binaries, **htb_plugin(rep)}.items():
-                leftovers(rep, pair, path, version, natra, tmp)
+            pair.compare(row, version, path, natra)
+    versions(rep, binaries, natra)
+    macvlan(rep, binaries, natra)
+    remains(rep, pair, binaries, natra)
+    with tempfile.TemporaryDirectory(prefix="natra-cni-") as tmp:
+        for version, path in {**binaries, **htb_plugin(rep)}.items():
+            leftovers(rep, pair, path, version, natra, tmp)
 
 
 if __name__ == "__main__":
-    plugin.run_script(main,
-        option("--row", default="", help="only rows with this in the name"))
+    plugin.run_script(main)

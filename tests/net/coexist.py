@@ -38,10 +38,9 @@ class Scene:
     """Holds the rig, another owner's programs and the traffic."""
 
     def __init__(self, r, rep, neighbour, a):
-        self.r, self.rep, self.seconds, self.brief = r, rep, a.seconds, a.brief
+        self.r, self.rep, self.seconds = r, rep, a.seconds
         self.neighbour = neighbour
-        self.modes = [m for m in Natra.modes()
-                      if m.endswith("podside") or not a.brief]
+        self.modes = [m for m in Natra.modes() if m.endswith("podside")]
         Site.add_twins(r)
         self.sites = {side: Site(r, side) for side in ("podside", "hostside")}
         self.meters = []
@@ -223,10 +222,7 @@ def part_tcx(s):
         tcx_chain(s, mode, ["next"], ["ok"], ["natra", "next", "ok"])
         tcx_chain(s, mode, ["ok"], ["next"], ["natra", "ok", "next"])
         tcx_chain(s, mode, ["redirect"], [], ["natra", "redirect"])
-        if not s.brief:
-            tcx_chain(s, mode, ["next"], ["redirect"],
-                      ["natra", "next", "redirect"])
-    for verdict in ("next", "ok", "redirect")[s.brief:]:
+    for verdict in ("ok", "redirect"):
         tcx_front(s, "tcx-podside", verdict)
     return None
 
@@ -542,5 +538,4 @@ def main(rep, a):
 if __name__ == "__main__":
     run_script(main,
         some_of("part", PARTS),
-        option("--seconds", type=float, default=1),
-        option("--brief", action="store_true", help="podside modes only"))
+        option("--seconds", type=float, default=1))

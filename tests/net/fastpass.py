@@ -17,7 +17,7 @@ from limiters import Natra, bits
 from meter import ETH_IPV4_UDP, wire_rates
 from percentiles import judge_latency
 from rig import Rig
-from script import QUICK, option, run_script
+from script import option, run_script
 
 CAP = "1M"
 CEILING = 2                     # caps, for requests
@@ -85,22 +85,21 @@ def kinds(a):
             if any(way.endswith(kind) for way in ways(a))}
 
 
-def requests(r, rep, a, m, rps, lim, kind):
-    """Send requests whose answers are `m` times the cap beside streams."""
+def requests(r, rep, a, rps, lim, kind):
+    """Send requests whose answers are half of the cap beside streams."""
     cap = bits(a.cap)
-    got = one(r, a, rps, lim, m < 1, a.cap)
-    what = f"{kind}, {m:g} x cap"
+    got = one(r, a, rps, lim, True, a.cap)
+    what = f"{kind}, 0.5 x cap"
     show(rep, what, got)
     for i, way in enumerate(("in", "out")):
         rep.most(f"{what}: sum {way}", got["wire"][i] / 1e6,
                  OVER * (CEILING + 0.2) * cap / 1e6, " Mbit/s")
-    if m < 1:
-        check_served(rep, what, got)
-        judge_latency(rep, what, got, got["other"])
+    check_served(rep, what, got)
+    judge_latency(rep, what, got, got["other"])
     # Streams keep a fifth, and what mice leave of the rest. If mice crowd out the
     # acknowledgements, the stream into the pod does not fill its part.
     rep.least(f"{what}: stream out", got["elephant"][1] / 1e6,
-              0.9 * max(0.2, 1 - 0.8 / CEILING * m) * cap / 1e6, " Mbit/s")
+              0.9 * (1 - 0.4 / CEILING) * cap / 1e6, " Mbit/s")
 
 
 def check_served(rep, what, got):
@@ -110,10 +109,10 @@ def check_served(rep, what, got):
                  0.01 * of["done"])
 
 
-def cases(a, way):
-    """Return the modes and numbers of flows that are measured in a way. The second of
-    --quick is only to show that its direction is strict as well."""
-    if a.quick and way:
+def cases(way):
+    """Return the modes and numbers of flows that are measured in a way. Those behind the first
+    only show that their direction is strict as well."""
+    if way:
         return [("strict", 1000)]
     return [("free", 100), ("strict", 100), ("strict", 1000), ("strict at 180 %", 1000)]
 
@@ -125,20 +124,19 @@ def main(rep, a):
         for ns in (r.pod, r.client):
             r.wait_port(ns, PORT, "udp")
         for i, way in enumerate(ways(a)):
-            for mode, flows in cases(a, i):
+            for mode, flows in cases(i):
                 rep.measure(f"{way}, {mode}, {flows}", ceiling, r, rep, a, way, mode,
                             flows)
         size = size_of_requests(r)
         for kind, options in kinds(a).items():
             lim = Natra(r.pod, *options, "--fast-pass", "strict", "--fast-pass-share",
                         100 * CEILING)
-            for m in (0.5,) if a.quick else (0.5, 5):
-                rep.measure(f"{kind}, requests of {m:g} caps", requests, r, rep, a, m,
-                            m * bits(a.cap) / 8 / size, lim, kind)
+            rep.measure(f"{kind}, requests of half a cap", requests, r, rep, a,
+                        bits(a.cap) / 16 / size, lim, kind)
 
 
 if __name__ == "__main__":
-    run_script(main, QUICK,
+    run_script(main,
         option("--cap", default="10M", help="of the pod with requests; a VM can do less"),
         option("--way", action="append", help="only this one of " + "; ".join(WAYS)),
         option("--seconds", type=float, default=4),

@@ -9,7 +9,6 @@ beside a paced stream, and a datapath that goes past the host-side veth, where o
 pod-side backstop is left to limit. What shall not wait is compared with the same at the
 same time into a second pod without a limit.
 """
-import itertools
 import os
 import socket
 import struct
@@ -325,8 +324,6 @@ def past_pacer(r, rep, a, natra, rate, neighbour):
 
 def cells(a):
     rates, flows = a.rates.split(","), [int(n) for n in a.flows.split(",")]
-    if not a.brief:
-        return list(itertools.product(rates, flows))
     return [(rates[i % len(rates)], n) for i, n in enumerate(flows, 1)]
 
 
@@ -346,7 +343,5 @@ if __name__ == "__main__":
     run_script(main,
         option("--rates", default="10M,100M"),
         option("--flows", default="1,4,16"),
-        option("--brief", action="store_true",
-               help="not each rate with each number of flows"),
         option("--seconds", type=float, default=3),
         option("--settle", type=float, default=2))

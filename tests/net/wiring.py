@@ -37,6 +37,7 @@ HEAVY_BYTES = 100000
 KEPT = 0.97             # of the throughput without natra, the median of all cells
 KEPT_NOISE = 0.22       # of one cell, on two cores that change their speed
 SPAN, SPANS = 0.05, 3   # seconds
+BLOCKS = 8              # the most comparisons of one cell
 COUNTED = 0.001
 WAYS = ("in", "out")
 DIRECTIONS = ("ingress", "egress")
@@ -270,7 +271,7 @@ class Bench:
             os.sched_setaffinity(0, cpus[:-1] or cpus)
             lane.start([way], cpus[-1])
             spans, blocks = {False: [], True: []}, []
-            for _ in range(self.a.blocks):
+            for _ in range(BLOCKS):
                 block = {False: [], True: []}
                 stats = self.block(lane, block)[direction]
                 blocks.append(quartile_ratio(block))
@@ -280,7 +281,7 @@ class Bench:
                 # the blocks then shows what is kept, and all spans together do not.
                 kept = max(quartile_ratio(spans), statistics.median(blocks))
                 # Another block shows whether a loss was a moment's noise.
-                if kept >= self.a.kept:
+                if kept >= KEPT:
                     break
             lane.stop()
             os.sched_setaffinity(0, cpus)
@@ -288,7 +289,7 @@ class Bench:
             ratios.append(kept)
             without = upper_quartile(spans[False])
             self.rep.least(f"{what}: kept of {without / 1e9:.2f} Gbit/s",
-                           ratios[-1], self.a.kept - KEPT_NOISE)
+                           ratios[-1], KEPT - KEPT_NOISE)
             size = total(stats) / total(stats, "packets")
             self.rep.shown("  bytes in a packet", f"{size:.0f}")
             if lane.big:
@@ -304,7 +305,7 @@ class Bench:
         if found:
             self.rep.least(f"{self.name}: kept of the throughput, median",
                            statistics.median(r for k in found
-                                             for r in k["kept"]), self.a.kept)
+                                             for r in k["kept"]), KEPT)
         return found
 
 
@@ -335,9 +336,6 @@ if __name__ == "__main__":
         option("--cap", default="100M"),
         option("--settle", type=float, default=1.5),
         option("--seconds", type=float, default=4),
-        option("--kept", type=float, default=KEPT,
-               help="least part of the throughput"),
         option("--cells", type=int, default=len(CELLS), help="only the first"),
         option("--kept-cells", type=int, default=4,
-               help="compare throughput in so many, the first"),
-        option("--blocks", type=int, default=8, help="most comparisons of one cell"))
+               help="compare throughput in so many, the first"))

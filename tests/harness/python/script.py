@@ -29,7 +29,6 @@ def some_of(name, names):
 MODES = option("--mode", help="modes, by comma; default: all there are")
 LIMITER = option("--limiter", default="natra", choices=["natra", "tbf", "upstream"],
                  help="what caps the pod; the others show that the test can fail")
-QUICK = option("--quick", action="store_true", help="fewer and shorter measurements")
 
 
 def chosen(parts, only):
