@@ -370,19 +370,6 @@ class Server(Case):
         self.assertEqual(self.api.watches[-1]["resourceVersion"], str(version))
         self.assertEqual(self.agent.get("/readyz")[0], 200)
 
-    def test_restart(self):
-        self.start()
-        self.ready()
-        port = self.api.port
-        self.api.close()
-        self.agent.wait("part=api", 2)
-        self.assertIn("[-] api: the API server:", self.agent.wait_ready())
-        time.sleep(1)
-        pods = self.api.pods
-        self.api = ApiServer(port=port)
-        self.api.pods, self.api.version = pods, 500
-        self.ready()
-
     def test_gone(self):
         """An event and a status say that the version is too old."""
         self.start()

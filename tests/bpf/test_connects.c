@@ -56,10 +56,7 @@ static int unload(void **state)
 
 static struct natra_connects connects(struct progrun *run)
 {
-	size_t len;
-	cleanup_free struct natra_state *state = th_read_state(run, &len);
-
-	return state->connects;
+	return th_read_state(run).connects;
 }
 
 static uint64_t accepted(const struct natra_connects *c)

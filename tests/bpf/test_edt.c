@@ -297,12 +297,11 @@ TH_TEST(delay_over_the_target_is_marked)
 /* Sets K, which no later packet adapts. */
 static void set_k(uint32_t k)
 {
-	size_t len;
-	cleanup_free struct natra_state *s = th_read_state(&run, &len);
+	struct natra_state s = th_read_state(&run);
 
-	s->fair.k_more = (k - 1) << NATRA_FAIR_K_SHIFT;
-	s->fair.tick = UINT64_MAX;
-	th_write_state(&run, s);
+	s.fair.k_more = (k - 1) << NATRA_FAIR_K_SHIFT;
+	s.fair.tick = UINT64_MAX;
+	th_write_state(&run, &s);
 }
 
 /* Two packets at the flow's share are no queue: 0.6 s, and 0.3 s for one. */

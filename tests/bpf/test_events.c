@@ -108,11 +108,10 @@ static void no_more_is_told(void)
 
 static void counts(uint64_t told, uint64_t untold)
 {
-	size_t len;
-	cleanup_free struct natra_state *state = th_read_state(&run, &len);
+	struct natra_state state = th_read_state(&run);
 
-	assert_int_equal(state->events_reported, told);
-	assert_int_equal(state->events_suppressed, untold);
+	assert_int_equal(state.events_reported, told);
+	assert_int_equal(state.events_suppressed, untold);
 }
 
 /* What was sent since then is reported as one event of this flow, or, on a busy
@@ -136,14 +135,13 @@ static void is_told_once(uint32_t reason, uint16_t port, uint64_t since_ns)
  * attachment. */
 static void forget(bool limiter)
 {
-	size_t len;
-	cleanup_free struct natra_state *state = th_read_state(&run, &len);
+	struct natra_state state = th_read_state(&run);
 
-	memset(state->heavy, 0, sizeof(state->heavy));
-	memset(state->sketch, 0, sizeof(state->sketch));
+	memset(state.heavy, 0, sizeof(state.heavy));
+	memset(state.sketch, 0, sizeof(state.sketch));
 	if (limiter)
-		memset(state->event_tat, 0, sizeof(state->event_tat));
-	th_write_state(&run, state);
+		memset(state.event_tat, 0, sizeof(state.event_tat));
+	th_write_state(&run, &state);
 }
 
 /* Sends until the flow is heavy. */

@@ -41,10 +41,7 @@ TH_STEP(unload, th_close(&run))
 
 static struct natra_state gates(void)
 {
-	size_t len;
-	cleanup_free struct natra_state *s = th_read_state(&run, &len);
-
-	return *s;
+	return th_read_state(&run);
 }
 
 static struct th_result send(const struct packet *p, uint32_t segs)

@@ -78,10 +78,7 @@ TH_STEP(unload, th_close_member(&run))
 
 static struct natra_member member(void)
 {
-	size_t len;
-	cleanup_free struct natra_state *s = th_read_state(&run, &len);
-
-	return s->member;
+	return th_read_state(&run).member;
 }
 
 /* Lets the group and its member be so far ahead. */
@@ -97,11 +94,10 @@ static void set_ahead(struct natra_group *group, struct natra_member *of,
 
 static void set_member_ahead(uint64_t ahead_ns)
 {
-	size_t len;
-	cleanup_free struct natra_state *s = th_read_state(&run, &len);
+	struct natra_state s = th_read_state(&run);
 
-	set_ahead(th_group_at(TH_GROUP), &s->member, ahead_ns);
-	th_write_state(&run, s);
+	set_ahead(th_group_at(TH_GROUP), &s.member, ahead_ns);
+	th_write_state(&run, &s);
 }
 
 static struct th_result send(void)
@@ -236,11 +232,10 @@ TH_TEST_AFTER(nobody_waits_within_its_floor, load_rx_floor, load_edt_floor)
 	/* Over its floor it waits like others. */
 	set_member_ahead(TH_SECOND);
 	{
-		size_t len;
-		cleanup_free struct natra_state *s = th_read_state(&run, &len);
+		struct natra_state s = th_read_state(&run);
 
-		s->member.floor_ns = s->member.clock_ns;
-		th_write_state(&run, s);
+		s.member.floor_ns = s.member.clock_ns;
+		th_write_state(&run, &s);
 	}
 	r = send();
 	assert_int_not_equal(r.counter, NATRA_COUNT_ADMITTED);

@@ -317,11 +317,11 @@ TH_TEST(one_program_serves_all_kinds)
 }
 
 /* Reads all that the program knows but what it counts. */
-static struct natra_state *read_uncounted(struct progrun *run, size_t *ret_len)
+static struct natra_state read_uncounted(struct progrun *run)
 {
-	struct natra_state *s = th_read_state(run, ret_len);
+	struct natra_state s = th_read_state(run);
 
-	memset(s->stripes, 0, sizeof(s->stripes));
+	memset(s.stripes, 0, sizeof(s.stripes));
 	return s;
 }
 
@@ -332,17 +332,16 @@ static void check_crafted(const struct packet *p, enum stub_kind kind,
 	const struct th_context context = {.gso_segs = segs, .gso_size = 1};
 	const struct natra_limits limits = th_limits();
 	struct progrun run = th_load_kind(kind, &limits);
-	cleanup_free struct natra_state *before = NULL, *after = NULL;
+	struct natra_state before, after;
 	struct th_result result;
-	size_t len;
 
-	before = read_uncounted(&run, &len);
+	before = read_uncounted(&run);
 	th_send(&run, p, &context, &result);
 	assert_int_equal(result.verdict, TC_ACT_SHOT);
 	assert_int_equal(result.counter, NATRA_COUNT_DROPPED_RATE);
 	assert_int_equal(result.bytes, p->len);
-	after = read_uncounted(&run, &len);
-	assert_memory_equal(before, after, len);
+	after = read_uncounted(&run);
+	assert_memory_equal(&before, &after, sizeof(before));
 	th_close(&run);
 }
 
@@ -392,17 +391,16 @@ TH_TEST(small_segments_weigh_up_to_four_times)
 	const struct natra_limits limits = th_limits();
 	const struct packet p = packet_of(DATAGRAMS);
 	struct progrun run = th_load_kind(STUB_RX, &limits);
-	cleanup_free struct natra_state *s = NULL;
+	struct natra_state s;
 	struct th_result result;
 	uint32_t most = 0;
-	size_t len;
 
 	th_send(&run, &p, &context, &result);
 	assert_int_equal(result.bytes, 128 * (42 + 1));
-	s = th_read_state(&run, &len);
-	for (uint32_t *cell = s->sketch; (char *)cell < (char *)s + len; cell++)
-		if ((*cell & NATRA_CELL_COUNT_MAX) > most)
-			most = *cell & NATRA_CELL_COUNT_MAX;
+	s = th_read_state(&run);
+	for (size_t i = 0; i < TH_LEN(s.sketch); i++)
+		if ((s.sketch[i] & NATRA_CELL_COUNT_MAX) > most)
+			most = s.sketch[i] & NATRA_CELL_COUNT_MAX;
 	assert_int_equal(most, natra_units(4 * (42 + 128)));
 	th_close(&run);
 }

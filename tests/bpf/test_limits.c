@@ -193,10 +193,7 @@ TH_TEST(higher_rate_frees_at_once)
 
 static uint64_t latest_ns(struct progrun *run)
 {
-	size_t len;
-	cleanup_free struct natra_state *state = th_read_state(run, &len);
-
-	return state->fair.latest_ns;
+	return th_read_state(run).fair.latest_ns;
 }
 
 /* Whoever may change a limit a little would have a packet for each change. */

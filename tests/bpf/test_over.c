@@ -69,18 +69,15 @@ static void assert_told(uint32_t number, uint64_t sent, uint64_t took_ns)
 TH_TEST_AFTER(free_flows_are_told_of_their_group, load_rx, load_edt)
 {
 	uint64_t sent = 0, begin_ns;
-	size_t len;
+	struct natra_state s;
 
 	assert_int_equal(th_send_tcp(&run, LEN).counter, NATRA_COUNT_MICE);
-	{
-		cleanup_free struct natra_state *s = th_read_state(&run, &len);
-
-		assert_int_equal(s->over.uncharged, 0);
-		end_window(&s->over);
-		s->over.phase = NATRA_OVER_UNDER;
-		s->over.debt = 0;
-		th_write_state(&run, s);
-	}
+	s = th_read_state(&run);
+	assert_int_equal(s.over.uncharged, 0);
+	end_window(&s.over);
+	s.over.phase = NATRA_OVER_UNDER;
+	s.over.debt = 0;
+	th_write_state(&run, &s);
 	/* Each CPU looks by its own 16th packet. */
 	do {
 		begin_ns = th_now();
@@ -92,12 +89,9 @@ TH_TEST_AFTER(free_flows_are_told_of_their_group, load_rx, load_edt)
 	} while (!th_group_at(TH_PARENT)->over.uncharged && sent < 100);
 	assert_told(TH_GROUP, sent, th_now() - begin_ns);
 	assert_told(TH_PARENT, sent, th_now() - begin_ns);
-	{
-		cleanup_free struct natra_state *s = th_read_state(&run, &len);
-
-		assert_int_equal(s->over.over_ns, 0);
-		assert_int_equal(s->events_reported, 2);
-	}
+	s = th_read_state(&run);
+	assert_int_equal(s.over.over_ns, 0);
+	assert_int_equal(s.events_reported, 2);
 }
 
 TH_BPF_MAIN(NULL, unload)

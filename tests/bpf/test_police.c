@@ -94,14 +94,12 @@ TH_TEST_AFTER(over_the_rate_ect_is_marked_and_charged, load_rx, load_tx)
 static uint64_t latest_clock(void)
 {
 	uint64_t latest = 0;
-	size_t len;
-	struct natra_state *state = th_read_state(&run, &len);
+	struct natra_state state = th_read_state(&run);
 
-	for (size_t i = 0; i < TH_LEN(state->clocks); i++) {
-		if (state->clocks[i] > latest)
-			latest = state->clocks[i];
+	for (size_t i = 0; i < TH_LEN(state.clocks); i++) {
+		if (state.clocks[i] > latest)
+			latest = state.clocks[i];
 	}
-	free(state);
 	return latest;
 }
 
@@ -166,22 +164,18 @@ TH_TEST_AFTER(beyond_the_limit_of_debt_ect_is_dropped, load_rx, load_tx)
 /* Apart from the tick of K, the drop path only reads what CPUs share. */
 TH_TEST(what_is_dropped_changes_nothing)
 {
-	struct natra_state *before, *after;
+	struct natra_state before, after;
 	struct th_result r;
-	size_t len;
 
 	th_set_tat(&run, th_now() + 30 * TH_SECOND);
 	send_tcp(NOT_ECT, &r);
-	before = th_read_state(&run, &len);
+	before = th_read_state(&run);
 	send_tcp(NOT_ECT, &r);
-	after = th_read_state(&run, &len);
+	after = th_read_state(&run);
 	assert_int_equal(r.counter, NATRA_COUNT_DROPPED_RATE);
-	assert_int_equal(after->fair.tat_ns, before->fair.tat_ns);
-	assert_int_equal(after->fair.latest_ns, before->fair.latest_ns);
-	assert_memory_equal(after->clocks, before->clocks,
-			    sizeof(after->clocks));
-	free(before);
-	free(after);
+	assert_int_equal(after.fair.tat_ns, before.fair.tat_ns);
+	assert_int_equal(after.fair.latest_ns, before.fair.latest_ns);
+	assert_memory_equal(after.clocks, before.clocks, sizeof(after.clocks));
 }
 
 /* In a frame that began with IP a mark would go where the tag stands here. */

@@ -266,10 +266,9 @@ void th_use_prelude(struct progrun *run)
 
 void th_counters(struct progrun *run, struct natra_counters *ret)
 {
-	size_t len;
-	cleanup_free struct natra_state *state = th_read_state(run, &len);
+	struct natra_state state = th_read_state(run);
 
-	*ret = slot_sum(state);
+	*ret = slot_sum(&state);
 }
 
 /* A packet that has a delay is in the bucket for it, and no other one is in any. */
@@ -372,21 +371,14 @@ void th_send(struct progrun *run, const struct packet *packet,
 			 strerror(-r));
 }
 
-struct natra_state *th_read_state(struct progrun *run, size_t *ret_len)
+struct natra_state th_read_state(struct progrun *run)
 {
-	struct bpf_map_info info = {0};
-	uint32_t len = sizeof(info);
-	void *value;
+	struct natra_state state;
 
-	assert_int_equal(
-		bpf_obj_get_info_by_fd(run->slot.state_fd, &info, &len), 0);
-	value = malloc(info.value_size);
-	assert_non_null(value);
 	assert_int_equal(bpf_map_lookup_elem(run->slot.state_fd,
-					     &run->slot.index, value),
+					     &run->slot.index, &state),
 			 0);
-	*ret_len = info.value_size;
-	return value;
+	return state;
 }
 
 void th_write_state(struct progrun *run, const struct natra_state *state)
@@ -405,13 +397,11 @@ void th_set_limits(struct progrun *run, const struct natra_limits *limits)
 void th_set_gates(struct progrun *run, uint64_t packets_tat_ns,
 		  uint64_t connections_tat_ns)
 {
-	size_t len;
-	struct natra_state *s = th_read_state(run, &len);
+	struct natra_state s = th_read_state(run);
 
-	s->packets_tat_ns = packets_tat_ns;
-	s->connections_tat_ns = connections_tat_ns;
-	th_write_state(run, s);
-	free(s);
+	s.packets_tat_ns = packets_tat_ns;
+	s.connections_tat_ns = connections_tat_ns;
+	th_write_state(run, &s);
 }
 
 /* A TAT that a test sets is a debt under the current limits, not under limits
@@ -428,91 +418,78 @@ static uint64_t active_limits(struct progrun *run)
 
 void th_set_tat(struct progrun *run, uint64_t tat_ns)
 {
-	size_t len;
-	cleanup_free struct natra_state *state = th_read_state(run, &len);
+	struct natra_state state = th_read_state(run);
 
-	state->fair.tat_ns = tat_ns;
-	for (size_t i = 0; i < TH_LEN(state->clocks); i++)
-		state->clocks[i] = tat_ns;
-	state->settled = active_limits(run);
-	th_write_state(run, state);
+	state.fair.tat_ns = tat_ns;
+	for (size_t i = 0; i < TH_LEN(state.clocks); i++)
+		state.clocks[i] = tat_ns;
+	state.settled = active_limits(run);
+	th_write_state(run, &state);
 }
 
 void th_set_queue(struct progrun *run, uint64_t tat_ns)
 {
-	size_t len;
-	cleanup_free struct natra_state *state = th_read_state(run, &len);
+	struct natra_state state = th_read_state(run);
 
-	state->fair.tat_ns = tat_ns;
-	state->fair.latest_ns = tat_ns;
-	state->settled = active_limits(run);
-	th_write_state(run, state);
+	state.fair.tat_ns = tat_ns;
+	state.fair.latest_ns = tat_ns;
+	state.settled = active_limits(run);
+	th_write_state(run, &state);
 }
 
 uint64_t th_tat(struct progrun *run)
 {
-	size_t len;
-	cleanup_free struct natra_state *state = th_read_state(run, &len);
-
-	return state->fair.tat_ns;
+	return th_read_state(run).fair.tat_ns;
 }
 
 void th_set_mice_tat(struct progrun *run, uint64_t tat_ns)
 {
-	size_t len;
-	cleanup_free struct natra_state *state = th_read_state(run, &len);
+	struct natra_state state = th_read_state(run);
 
-	state->mice_tat_ns = tat_ns;
-	state->tiny_tat_ns = tat_ns;
-	state->settled = active_limits(run);
-	th_write_state(run, state);
+	state.mice_tat_ns = tat_ns;
+	state.tiny_tat_ns = tat_ns;
+	state.settled = active_limits(run);
+	th_write_state(run, &state);
 }
 
 uint64_t th_mice_tat(struct progrun *run)
 {
-	size_t len;
-	cleanup_free struct natra_state *state = th_read_state(run, &len);
-
-	return state->mice_tat_ns;
+	return th_read_state(run).mice_tat_ns;
 }
 
 void th_set_tiny_tat(struct progrun *run, uint64_t tat_ns)
 {
-	size_t len;
-	cleanup_free struct natra_state *state = th_read_state(run, &len);
+	struct natra_state state = th_read_state(run);
 
-	state->tiny_tat_ns = tat_ns;
-	th_write_state(run, state);
+	state.tiny_tat_ns = tat_ns;
+	th_write_state(run, &state);
 }
 
 void th_clear_sketch(struct progrun *run)
 {
-	size_t len;
-	cleanup_free struct natra_state *state = th_read_state(run, &len);
+	struct natra_state state = th_read_state(run);
 
-	memset(state->sketch, 0, sizeof(state->sketch));
-	th_write_state(run, state);
+	memset(state.sketch, 0, sizeof(state.sketch));
+	th_write_state(run, &state);
 }
 
 void th_clear_clocks(struct progrun *run)
 {
-	size_t len;
-	cleanup_free struct natra_state *state = th_read_state(run, &len);
+	struct natra_state state = th_read_state(run);
 
-	memset(state->clocks, 0, sizeof(state->clocks));
-	th_write_state(run, state);
+	memset(state.clocks, 0, sizeof(state.clocks));
+	th_write_state(run, &state);
 }
 
 void th_age_heavy(struct progrun *run, unsigned int windows)
 {
-	size_t len;
-	cleanup_free struct natra_state *state = th_read_state(run, &len);
+	struct natra_state state = th_read_state(run);
 
-	for (size_t i = 0; i < sizeof(state->heavy); i++) {
-		if (state->heavy[i])
-			state->heavy[i] = NATRA_HEAVY_USED |
-					  ((state->heavy[i] - windows) &
-					   NATRA_HEAVY_EPOCH_MASK);
+	for (size_t i = 0; i < sizeof(state.heavy); i++) {
+		if (state.heavy[i])
+			state.heavy[i] =
+				NATRA_HEAVY_USED | ((state.heavy[i] - windows) &
+						    NATRA_HEAVY_EPOCH_MASK);
 	}
-	th_write_state(run, state);
+	th_write_state(run, &state);
 }

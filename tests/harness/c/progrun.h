@@ -128,9 +128,8 @@ uint64_t th_now(void);
  * tick where the CPU is emulated. */
 uint64_t th_coarse_now(void);
 
-/* Returns a copy of the state map's value, of *ret_len bytes. The caller frees
- * it. */
-struct natra_state *th_read_state(struct progrun *run, size_t *ret_len);
+/* Returns a copy of the state map's value. */
+struct natra_state th_read_state(struct progrun *run);
 void th_write_state(struct progrun *run, const struct natra_state *state);
 
 void th_set_limits(struct progrun *run, const struct natra_limits *limits);
