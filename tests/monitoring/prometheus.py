@@ -42,6 +42,7 @@ class Node:
         self.root = root
         os.makedirs(f"{self.root}/etc/cni/net.d")
         os.makedirs(f"{self.root}/opt/cni/bin")
+        os.makedirs(f"{self.root}/var/lib")
         self.list = f"{self.root}/etc/cni/net.d/10-net.conflist"
         with open(self.list, "w") as f:
             json.dump(LIST, f)
@@ -178,6 +179,19 @@ def check_alerts(r, node, prometheus):
     os.close(kept)
 
 
+def check_series(r, node, agent, has_fq):
+    """Show how many series pods have, by what is held and measured there."""
+    held = {"exact": "egress held", "pace": "both held"} if has_fq else {"exact": "none held"}
+    for name, what in {**held, "web": f"{held['exact']}, sli, a group"}.items():
+        def count(text, mark=f'pod="{name}"'):
+            return sum(mark in one for one in series(text))
+
+        full, basic = (count(node.pods[name].natra.ok("metrics", *more))
+                       for more in ((), ("--verdicts=basic",)))
+        r.shown(f"series of a pod: {what}", f"{full}, or {basic} with --verdicts=basic")
+        r.equal("  by the agent", count(agent.get("/metrics")[1]), full)
+
+
 def check_node(r, node, has_fq, picture):
     exact = node.pod("exact", "20M", "20M")
     exact.natra.ok("group", "set", "blue", "--egress-rate", "10M")
@@ -207,6 +221,7 @@ def check_node(r, node, has_fq, picture):
             node.connect(node.pods["web"])
             time.sleep(20)
             check_dashboard(r, prometheus, has_fq)
+            check_series(r, node, agent, has_fq)
             if has_fq:
                 check_alerts(r, node, prometheus)
             else:   # all streams at a limit lose packets there, which is an alert
