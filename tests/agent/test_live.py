@@ -18,12 +18,10 @@ PLUGINS = ["ptp", natra()]
 
 
 class Case(unittest.TestCase):
-    certificate = None
-
     def setUp(self):
         self.node = FakeNode()
         self.addCleanup(self.node.close)
-        self.api = ApiServer(self.certificate)
+        self.api = ApiServer()
         self.addCleanup(lambda: self.api.close())
         self.token = self.node.root / "token"
         self.token.write_text("secret\n")

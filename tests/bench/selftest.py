@@ -27,7 +27,7 @@ STRESS = "under stress, 1 pods: SYN to"
 
 def results(*samples):
     """Return a run with these samples."""
-    return Results({"format": 1, "profile": "selftest", "seconds": 0,
+    return Results({"format": 2, "profile": "selftest", "seconds": 0,
                     "machine": {"kernel": "", "date": "", "cpus": 0, "cpu": ""},
                     "left_out": [], "samples": list(samples)})
 

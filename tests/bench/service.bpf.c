@@ -42,30 +42,16 @@ static __always_inline int translate(struct __sk_buff *skb, __u32 at,
 	return TC_ACT_OK;
 }
 
-SEC("tc/routed_in")
-int routed_in(struct __sk_buff *skb)
-{
-	return translate(skb, offsetof(struct iphdr, daddr), SERVICE,
-			 ROUTED_POD);
-}
+/* Defines a program that translates one of the two addresses. */
+#define TRANSLATES(name, address, from, to)                                    \
+	SEC("tc/" #name)                                                       \
+	int name(struct __sk_buff *skb)                                        \
+	{                                                                      \
+		return translate(skb, offsetof(struct iphdr, address), from,   \
+				 to);                                          \
+	}
 
-SEC("tc/routed_out")
-int routed_out(struct __sk_buff *skb)
-{
-	return translate(skb, offsetof(struct iphdr, saddr), ROUTED_POD,
-			 SERVICE);
-}
-
-SEC("tc/bridge_in")
-int bridge_in(struct __sk_buff *skb)
-{
-	return translate(skb, offsetof(struct iphdr, daddr), SERVICE,
-			 BRIDGED_POD);
-}
-
-SEC("tc/bridge_out")
-int bridge_out(struct __sk_buff *skb)
-{
-	return translate(skb, offsetof(struct iphdr, saddr), BRIDGED_POD,
-			 SERVICE);
-}
+TRANSLATES(routed_in, daddr, SERVICE, ROUTED_POD)
+TRANSLATES(routed_out, saddr, ROUTED_POD, SERVICE)
+TRANSLATES(bridge_in, daddr, SERVICE, BRIDGED_POD)
+TRANSLATES(bridge_out, saddr, BRIDGED_POD, SERVICE)

@@ -120,10 +120,8 @@ class Results:
         found = []
         for name in limiters:
             key = next(iter(self.find(workload, name, **params)), None)
-            # The first format numbered samples and not blocks.
-            found.append({n if self.data.get("format") == 1 else s["sample"]:
-                          s["values"][metric]
-                          for n, s in enumerate(self.cells.get(key, ()))
+            found.append({s["sample"]: s["values"][metric]
+                          for s in self.cells.get(key, ())
                           if isinstance(s["values"].get(metric), (int, float))})
         both = sorted(set.intersection(*map(set, found)))
         return [tuple(f[n] for n in both) for f in found]

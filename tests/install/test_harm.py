@@ -25,20 +25,10 @@ class Harm(Case):
             "no list of network 'x'", "10-half.conflist is not a JSON"])
 
     def test_list_that_is_no_list(self):
-        for text, words in (
-                ("", ["not a JSON object"]), (FLANNEL[:-20], ["not a JSON"]),
-                ("[]", ["not a JSON object"]), ("{} x", ["not a JSON object"]),
-                ("{}", ["has no name"]), ("\0", ["not a JSON object"]),
-                ('{"name": "a", "cniVersion": "1.0.0"}', ["has no plugins"]),
-                ('{"name": "a", "plugins": [{"type": "x"}]}',
-                 ["has no cniVersion"]),
-                (FLANNEL.replace('"plugins"', '"plugins": [], "plugins"'),
-                 ["10-a.conflist"]),
-                (FLANNEL.replace('"1.0.0"', '"0.2.0"'), ["0.2.0"]),
-                (FLANNEL.replace('"1.0.0"', '"2.0.0"'), ["2.0.0"])):
-            with self.subTest(list=text[:40]):
-                node = self.node({"10-a.conflist": text})
-                self.refused(node, words=words)
+        """libcni.json has more of them."""
+        self.refused(self.node({"10-a.conflist": "\0"}), words=["not a JSON object"])
+        text = FLANNEL.replace('"1.0.0"', '"0.2.0"')
+        self.refused(self.node({"10-a.conflist": text}), words=["0.2.0"])
 
     def test_network_name_that_leads_elsewhere(self):
         for name in ("../../../evil", "a/b", "..", ".", "", "a b"):

@@ -54,8 +54,10 @@ def type_of(plugin):
 def judge(case, version):
     """Return why natra refuses, and the network and the chain if it does not."""
     with make_node(case) as node:
+        before = node.state(times=True)
         why = install(node, version)
         if why:
+            assert node.state(times=True) == before, why
             return why, None, None
         network, chain = node.chain(dropins=version == "1.3")
         # A drop-in may sort behind natra's.

@@ -49,56 +49,23 @@ static __always_inline __u32 count(__u32 program)
 	return ifindex ? *ifindex : 0;
 }
 
-SEC("tc")
-int next_in(struct __sk_buff *skb)
-{
-	count(NEXT_IN);
-	return TC_ACT_UNSPEC;
-}
+/* Defines a program that counts a packet, whose `verdict` can be a redirect `to` its interface. */
+#define COUNTS(name, number, verdict)                                          \
+	SEC("tc")                                                              \
+	int name(struct __sk_buff *skb)                                        \
+	{                                                                      \
+		const __u32 to = count(number);                                \
+                                                                               \
+		(void)to;                                                      \
+		return verdict;                                                \
+	}
 
-SEC("tc")
-int next_out(struct __sk_buff *skb)
-{
-	count(NEXT_OUT);
-	return TC_ACT_UNSPEC;
-}
-
-SEC("tc")
-int ok_in(struct __sk_buff *skb)
-{
-	count(OK_IN);
-	return TC_ACT_OK;
-}
-
-SEC("tc")
-int ok_out(struct __sk_buff *skb)
-{
-	count(OK_OUT);
-	return TC_ACT_OK;
-}
-
-SEC("tc")
-int redirect_in(struct __sk_buff *skb)
-{
-	return bpf_redirect(count(REDIRECT_IN), BPF_F_INGRESS);
-}
-
-SEC("tc")
-int redirect_out(struct __sk_buff *skb)
-{
-	return bpf_redirect(count(REDIRECT_OUT), 0);
-}
-
-/* This redirects from one host-side veth into the pod behind another, past the
- * host's stack. */
-SEC("tc")
-int peer_in(struct __sk_buff *skb)
-{
-	return bpf_redirect_peer(count(PEER_IN), 0);
-}
-
-SEC("tc")
-int peer_out(struct __sk_buff *skb)
-{
-	return bpf_redirect_peer(count(PEER_OUT), 0);
-}
+COUNTS(next_in, NEXT_IN, TC_ACT_UNSPEC)
+COUNTS(next_out, NEXT_OUT, TC_ACT_UNSPEC)
+COUNTS(ok_in, OK_IN, TC_ACT_OK)
+COUNTS(ok_out, OK_OUT, TC_ACT_OK)
+COUNTS(redirect_in, REDIRECT_IN, bpf_redirect(to, BPF_F_INGRESS))
+COUNTS(redirect_out, REDIRECT_OUT, bpf_redirect(to, 0))
+/* These redirect from one host-side veth into the pod behind another, past the host's stack. */
+COUNTS(peer_in, PEER_IN, bpf_redirect_peer(to, 0))
+COUNTS(peer_out, PEER_OUT, bpf_redirect_peer(to, 0))
