@@ -227,27 +227,26 @@ int natra_foreach_class_stats(struct natra *n, const char *id,
 	return finish_walk(n, r);
 }
 
-/* Fills in what passed the programs when somebody last looked. */
+/* Fills in what passed the programs when somebody last looked. A leg of which nothing is on record
+ * limited nothing then. */
 static int recall_bypass(struct natra *n, struct views *views,
 			 const struct record *record, struct natra_info *info)
 {
-	bool has[NATRA_DIRECTION_MAX] = {false};
 	struct bypass bypass = {0};
 	int r = 0;
 
 	for (int i = 0; i < LEG_MAX && r == 0; i++) {
-		enum natra_direction to = bypass_direction(record, (enum leg)i);
 		struct carried_share share;
 		struct natra_carried carried;
 
-		if (to == NATRA_DIRECTION_MAX)
+		if (!record->leg[i].hook)
 			continue;
 		r = views_read_carried(n, views, &record->slot[i], &carried);
 		if (r < 0)
 			break;
 		share = carried_last(&carried);
-		bypass_add(&bypass.share[to], &share, !has[to]);
-		has[to] = true;
+		if (share.bytes)
+			bypass_add(&bypass, (enum leg)i, &share);
 	}
 	info_set_bypass(info, &bypass);
 	return r;

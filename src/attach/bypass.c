@@ -10,6 +10,7 @@
 #include "kernel/link.h"
 #include "kernel/qdisc.h"
 #include "state/engine.h"
+#include "state/group_map.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
 
@@ -39,29 +40,42 @@ static void close_look(struct look *look)
 }
 #define cleanup_look __attribute__((cleanup(close_look)))
 
-enum natra_direction bypass_direction(const struct record *record, enum leg leg)
+static enum natra_direction direction_of(enum leg leg)
 {
-	const struct natra_limits *limits = &record->limits[leg];
-
-	if (!record->leg[leg].hook || record->unshaped ||
-	    !(limits->rate.mult || limits->member.group || record->classes_len))
-		return NATRA_DIRECTION_MAX;
-	/* The pacer charges the group, and the backstop behind it does not, see
-	 * policy_backstop. */
-	if (leg == LEG_INGRESS && record->leg[LEG_HOST].hook &&
-	    record->limits[LEG_HOST].member.group)
-		return NATRA_DIRECTION_MAX;
 	return leg == LEG_EGRESS ? NATRA_DIRECTION_EGRESS
 				 : NATRA_DIRECTION_INGRESS;
 }
 
-void bypass_add(struct carried_share *share, const struct carried_share *of_leg,
-		bool is_first)
+enum natra_direction
+bypass_direction(const struct record *record, enum leg leg,
+		 const bool group_limits[NATRA_DIRECTION_MAX])
 {
-	if (is_first ||
+	const struct natra_limits *limits = &record->limits[leg];
+	const enum natra_direction to = direction_of(leg);
+
+	if (!record->leg[leg].hook || record->unshaped ||
+	    !(limits->rate.mult || record->classes_len ||
+	      (limits->member.group && group_limits[to])))
+		return NATRA_DIRECTION_MAX;
+	/* The pacer charges the group, and the backstop behind it does not, see
+	 * policy_backstop. */
+	if (leg == LEG_INGRESS && record->leg[LEG_HOST].hook &&
+	    record->limits[LEG_HOST].member.group && group_limits[to])
+		return NATRA_DIRECTION_MAX;
+	return to;
+}
+
+void bypass_add(struct bypass *bypass, enum leg leg,
+		const struct carried_share *of_leg)
+{
+	const enum natra_direction to = direction_of(leg);
+	struct carried_share *share = &bypass->share[to];
+
+	if (!bypass->has[to] ||
 	    (double)of_leg->missed_bytes * (double)share->bytes <
 		    (double)share->missed_bytes * (double)of_leg->bytes)
 		*share = *of_leg;
+	bypass->has[to] = true;
 }
 
 static int open_leg(struct natra *n, const struct record *record, enum leg leg,
@@ -70,10 +84,8 @@ static int open_leg(struct natra *n, const struct record *record, enum leg leg,
 	cleanup_slot struct slot slot = SLOT_INIT;
 	int r = engine_open_slot(n, &record->slot[leg], &slot);
 
-	if (r == 0)
-		r = slot_map(n, &slot, record_slots(record), &ret->states);
-	ret->is_used = r == 0;
-	return r;
+	return r < 0 ? r
+		     : slot_map(n, &slot, record_slots(record), &ret->states);
 }
 
 static uint64_t count_bytes(const struct natra_state *state,
@@ -192,17 +204,29 @@ static int take_look(struct natra *n, const struct pin_gen *gen, int hint_fd,
 	return 0;
 }
 
+/* Opens the legs. Of one that limits nothing now, as its group may have had a rate, nothing stays
+ * on record. */
 static int open_look(struct natra *n, const struct pin_gen *gen,
 		     struct look *look)
 {
 	const struct record *record = &gen->record;
+	bool group_limits[NATRA_DIRECTION_MAX] = {false};
 	int r = 0;
 
 	*look = (struct look){.n = n, .record = record};
+	if (record->group_number)
+		r = groups_limit(n, record->group_number, group_limits);
 	for (int i = 0; i < LEG_MAX && r == 0; i++) {
-		if (bypass_direction(record, (enum leg)i) !=
-		    NATRA_DIRECTION_MAX)
-			r = open_leg(n, record, (enum leg)i, &look->legs[i]);
+		struct leg_look *leg = &look->legs[i];
+
+		if (!record->leg[i].hook)
+			continue;
+		r = open_leg(n, record, (enum leg)i, leg);
+		leg->is_used = r == 0 && bypass_direction(record, (enum leg)i,
+							  group_limits) !=
+						 NATRA_DIRECTION_MAX;
+		if (r == 0 && !leg->is_used)
+			leg->states.list->carried = (struct natra_carried){0};
 	}
 	return r;
 }
@@ -264,7 +288,6 @@ int bypass_look(struct natra *n, const struct pin_gen *gen, int hint_fd,
 		struct bypass *ret_bypass)
 {
 	cleanup_look struct look look;
-	bool has[NATRA_DIRECTION_MAX] = {false};
 	struct bypass bypass = {0};
 	bool is_known;
 	int r = open_look(n, gen, &look);
@@ -274,17 +297,14 @@ int bypass_look(struct natra *n, const struct pin_gen *gen, int hint_fd,
 	is_known = is_new(&look);
 	r = is_known ? 0 : take_look(n, gen, hint_fd, &look);
 	for (int i = 0; i < LEG_MAX && r == 0; i++) {
-		enum natra_direction to =
-			bypass_direction(&gen->record, (enum leg)i);
 		struct carried_share share;
 
-		if (to == NATRA_DIRECTION_MAX)
+		if (!look.legs[i].is_used)
 			continue;
 		share = is_known ? carried_last(
 					   &look.legs[i].states.list->carried)
 				 : compare(&look, (enum leg)i);
-		bypass_add(&bypass.share[to], &share, !has[to]);
-		has[to] = true;
+		bypass_add(&bypass, (enum leg)i, &share);
 	}
 	if (r == 0)
 		*ret_bypass = bypass;

@@ -10,6 +10,7 @@
  * it is what passed the one that missed less. */
 struct bypass {
 	struct carried_share share[NATRA_DIRECTION_MAX];
+	bool has[NATRA_DIRECTION_MAX];
 };
 
 /* Begins to compare. That it cannot is no failure of an attach. */
@@ -24,13 +25,14 @@ int bypass_look(struct natra *n, const struct pin_gen *gen, int hint_fd,
  * because packets pass it. */
 int bypass_check(struct natra *n, const struct pin_gen *gen);
 
-/* Adds what is on record of a leg to what a direction's other leg has. `is_first`: there is no
- * other yet. */
-void bypass_add(struct carried_share *share, const struct carried_share *of_leg,
-		bool is_first);
+/* Adds what passed a leg's programs to what passed those of its direction's other leg. */
+void bypass_add(struct bypass *bypass, enum leg leg,
+		const struct carried_share *of_leg);
 
-/* Returns the direction that a leg limits; NATRA_DIRECTION_MAX: it only counts. */
-enum natra_direction bypass_direction(const struct record *record,
-				      enum leg leg);
+/* Returns the direction that a leg limits, in a group that has a rate, or whose parent has one,
+ * in the directions `group_limits`; NATRA_DIRECTION_MAX: it only counts. */
+enum natra_direction
+bypass_direction(const struct record *record, enum leg leg,
+		 const bool group_limits[NATRA_DIRECTION_MAX]);
 
 #endif

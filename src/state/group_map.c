@@ -388,6 +388,30 @@ int groups_check(struct natra *n, const struct record *record)
 	return 0;
 }
 
+int groups_limit(struct natra *n, uint32_t number,
+		 bool ret_limits[NATRA_DIRECTION_MAX])
+{
+	cleanup_free struct natra_group *group = malloc(sizeof(*group));
+	cleanup_close int fd = groups_map_fd(n);
+
+	if (fd < 0)
+		return fd;
+	if (!group)
+		return fail_errno(n, -ENOMEM, "read the groups");
+	/* A parent has none itself. */
+	for (int i = 0; i < 2 && number && number <= NATRA_GROUPS; i++) {
+		const uint32_t place = natra_group_place(number, false) - 1;
+		int r = bpf_map_lookup_elem(fd, &place, group);
+
+		if (r < 0)
+			return fail_errno(n, r, "read a group");
+		for (int j = 0; j < NATRA_DIRECTION_MAX; j++)
+			ret_limits[j] |= group->given.rate_bits_per_sec[j] != 0;
+		number = group->given.parent;
+	}
+	return 0;
+}
+
 int groups_clear_empty(struct natra *n, const struct groups *groups)
 {
 	cleanup_free struct groups_members *members = NULL;

@@ -91,6 +91,10 @@ int groups_clear_empty(struct natra *n, const struct groups *groups);
  * that were asked for. */
 int groups_check(struct natra *n, const struct record *record);
 
+/* Tells in which directions a group or its parent has a rate. The groups are not locked. */
+int groups_limit(struct natra *n, uint32_t number,
+		 bool ret_limits[NATRA_DIRECTION_MAX]);
+
 /* Returns 0, or -ERANGE if the floors of a group's members, of the groups in it, and one
  * more of an attachment that is to be a member (NULL: none is) are together more than
  * its rate. */

@@ -259,16 +259,27 @@ def part_filters(s):
 
 
 def paced_group(s):
-    """The pacer alone charges a group, and all that is redirected comes past it."""
-    Natra().ok("group", "set", "team", "--ingress-rate", CAP)
+    """The pacer alone charges a group, and all that is redirected comes past it. In a group
+    that has no rate in this direction, the backstop holds the pod's own, if it has one."""
     natra = Natra(s.r.pod, "--attach-mode", "clsact-podside", "--ingress-mode", "pace", "--group",
-                  "team").attach(None, CAP)
-    shares = s.judge("paced for a group", natra)
-    s.rep.equal("paced for a group: passed", past(shares), ["in"])
-    s.rep.true("paced for a group: doctor says that it does not hold",
-               "does not limit ingress of the pod's group beside" in s.doctor)
-    natra.detach()
-    Natra().ok("group", "remove", "team")
+                  "team")
+    for rate, own, lost in (("--ingress-rate", None, True), ("--egress-rate", None, False),
+                            ("--egress-rate", CAP, False)):
+        natra.ok("group", "set", "team", rate, CAP)
+        natra.attach(own, CAP)
+        what = f"paced for a group with {rate[2:]}, {own or 'none'} itself"
+        if lost or own:
+            shares = s.judge(what, natra)
+            s.rep.equal(f"{what}: passed", past(shares), ["in"] if lost else [])
+        else:
+            # What nothing limits exceeds no limit, however much passes the programs.
+            s.settle(natra)
+            shown, _ = s.told(natra)
+            s.rep.equal(f"{what}: bypassed", shown, {"in": 0, "out": 0})
+        s.rep.equal(f"{what}: doctor says that it does not hold",
+                    "does not limit ingress of the pod's group beside" in s.doctor, lost)
+        natra.detach()
+        natra.ok("group", "remove", "team")
 
 
 def part_felix(s):

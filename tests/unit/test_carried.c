@@ -152,6 +152,8 @@ TH_TEST(test_killed)
 /* Behind a pacer the backstop judges, too, but does not charge the pacer's group. */
 TH_TEST(test_backstop_of_a_group)
 {
+	static const bool limits[] = {true, false},
+			  not_ingress[] = {false, true};
 	struct record record = {
 		.leg = {[LEG_INGRESS].hook = RECORD_HOOK_CLSACT,
 			[LEG_HOST].hook = RECORD_HOOK_CLSACT},
@@ -159,16 +161,56 @@ TH_TEST(test_backstop_of_a_group)
 			{[LEG_INGRESS].rate.mult = 1, [LEG_HOST].rate.mult = 1},
 	};
 
-	assert_int_equal(bypass_direction(&record, LEG_INGRESS),
+	assert_int_equal(bypass_direction(&record, LEG_INGRESS, limits),
 			 NATRA_DIRECTION_INGRESS);
 	record.limits[LEG_HOST].member.group = 1;
-	assert_int_equal(bypass_direction(&record, LEG_INGRESS),
+	assert_int_equal(bypass_direction(&record, LEG_INGRESS, limits),
 			 NATRA_DIRECTION_MAX);
-	assert_int_equal(bypass_direction(&record, LEG_HOST),
+	assert_int_equal(bypass_direction(&record, LEG_HOST, limits),
+			 NATRA_DIRECTION_INGRESS);
+	/* A group without this rate leaves the pod's own, which the backstop holds. */
+	assert_int_equal(bypass_direction(&record, LEG_INGRESS, not_ingress),
 			 NATRA_DIRECTION_INGRESS);
 	record.leg[LEG_HOST].hook = RECORD_HOOK_NONE;
-	assert_int_equal(bypass_direction(&record, LEG_INGRESS),
+	assert_int_equal(bypass_direction(&record, LEG_INGRESS, limits),
 			 NATRA_DIRECTION_INGRESS);
+}
+
+/* A member without a rate of its own has the group's, as far as the group has any. */
+TH_TEST(test_rates_of_a_group_alone)
+{
+	static const bool not_ingress[] = {false, true};
+	struct record record = {
+		.leg = {[LEG_INGRESS].hook = RECORD_HOOK_TCX,
+			[LEG_EGRESS].hook = RECORD_HOOK_TCX,
+			[LEG_HOST].hook = RECORD_HOOK_TCX},
+		.limits = {[LEG_INGRESS].member.group = 1,
+			   [LEG_EGRESS].member.group = 2,
+			   [LEG_HOST].member.group = 1},
+	};
+
+	assert_int_equal(bypass_direction(&record, LEG_INGRESS, not_ingress),
+			 NATRA_DIRECTION_MAX);
+	assert_int_equal(bypass_direction(&record, LEG_HOST, not_ingress),
+			 NATRA_DIRECTION_MAX);
+	assert_int_equal(bypass_direction(&record, LEG_EGRESS, not_ingress),
+			 NATRA_DIRECTION_EGRESS);
+}
+
+/* Of two legs that judge a direction the one counts that missed less. */
+TH_TEST(test_two_legs)
+{
+	const struct carried_share all = {.bytes = 10 * MB},
+				   none = {10 * MB, 10 * MB};
+	struct bypass bypass = {0};
+
+	bypass_add(&bypass, LEG_INGRESS, &none);
+	bypass_add(&bypass, LEG_EGRESS, &none);
+	bypass_add(&bypass, LEG_HOST, &all);
+	assert_int_equal(
+		carried_percent(&bypass.share[NATRA_DIRECTION_INGRESS]), 0);
+	assert_int_equal(carried_percent(&bypass.share[NATRA_DIRECTION_EGRESS]),
+			 100);
 }
 
 TH_MAIN(NULL, NULL)

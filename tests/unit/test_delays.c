@@ -90,4 +90,29 @@ TH_TEST(who_does_not_feel_the_delay_waits_for_less)
 	}
 }
 
+/* Behind half of its ramp who feels the delay hears of a fourth of the packets, and who does not
+ * of each. */
+TH_TEST(who_does_not_feel_the_delay_hears_of_it_earlier)
+{
+	const uint64_t half_ns = 1ULL << (NATRA_FAIR_RAMP_SHIFT - 1);
+	static const struct {
+		uint32_t random;
+		bool felt;
+	} cases[] = {
+		{0x7fff7fff, true},
+		{0x7fff8000, false},
+		{0x80007fff, false},
+		{0xffffffff, false},
+	};
+
+	for (size_t i = 0; i < TH_LEN(cases); i++) {
+		assert_int_equal(natra_fair_signals(half_ns, true,
+						    NATRA_FAIR_WHOLE, 1500,
+						    cases[i].random),
+				 cases[i].felt);
+		assert_true(natra_fair_signals(half_ns, false, NATRA_FAIR_WHOLE,
+					       1500, cases[i].random));
+	}
+}
+
 TH_MAIN(NULL, NULL)
