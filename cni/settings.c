@@ -131,22 +131,6 @@ static const struct {
 	read_fn read;
 } keys[] = {CONF_KEYS(KEY)};
 
-static int refuse_old(const cJSON *all, struct failure *failure)
-{
-	const cJSON *item;
-
-	cJSON_ArrayForEach(item, all)
-	{
-		const char *wrong = policy_renamed(item->string);
-
-		if (wrong)
-			return failure_set(failure, CNI_BAD_CONFIG, "%s: %s %s",
-					   item->string, json_show(item).text,
-					   wrong);
-	}
-	return 0;
-}
-
 static int read_policy(struct settings *s, const cJSON *all,
 		       struct failure *failure)
 {
@@ -204,9 +188,7 @@ int settings_read(struct settings *s, const cJSON *all, struct natra *n,
 	int r;
 
 	*s = (struct settings){.policy = NATRA_INIT(s->policy)};
-	r = refuse_old(all, failure);
-	if (r == 0)
-		r = read_policy(s, all, failure);
+	r = read_policy(s, all, failure);
 	if (r == 0)
 		r = read_keys(s, all, failure);
 	return r ? r : check_allowed(s, n, failure);

@@ -23,11 +23,9 @@ static int check_allowed(struct natra *n, const struct natra_annotations *a)
 
 		if (!policy_annotation(entry))
 			return refuse(
-				n, -EINVAL, "allowAnnotations: '%.*s' %s",
-				SHOWN_MAX, entry,
-				policy_renamed(entry)
-					? policy_renamed(entry)
-					: "is not an annotation that natra knows");
+				n, -EINVAL,
+				"allowAnnotations: '%.*s' is not an annotation that natra knows",
+				SHOWN_MAX, entry);
 	}
 	return 0;
 }
@@ -200,28 +198,6 @@ static void ignore_bursts(struct natra *n, const struct natra_annotations *a)
 		(void)ignore(n, one, ": the burst is that of 0.1 s");
 }
 
-/* Refuses annotations that have another name now, where natra's are read. */
-static int refuse_old(struct natra *n, const struct natra_annotations *a)
-{
-	for (size_t i = 0; i < a->annotations_len; i++) {
-		const struct natra_annotation *one = &a->annotations[i];
-		const char *wrong = one->name && one->value
-					    ? policy_renamed(one->name)
-					    : NULL;
-		int r;
-
-		if (!wrong)
-			continue;
-		if (a->allow_all || a->allowed_len)
-			r = skip(n, a, refuse_value(n, one, wrong));
-		else
-			r = ignore(n, one, " is not in allowAnnotations");
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
 /* Reads the rates, or all but the rates. */
 static int ask_for_fields(struct natra *n, const struct natra_annotations *a,
 			  bool rates, struct natra_policy *policy)
@@ -248,8 +224,6 @@ int policy_annotate(struct natra *n, struct natra_policy *policy,
 
 	if (r == 0)
 		r = check_allowed(n, asked);
-	if (r == 0)
-		r = refuse_old(n, asked);
 	if (r == 0)
 		ignore_bursts(n, asked);
 	if (r == 0)

@@ -100,7 +100,6 @@ const struct policy_field policy_fields[POLICY_FIELDS_LEN] = {
 		.max = 1000,
 		.standard = 80,
 		.surfaces = POLICY_ON_KEY | POLICY_ON_ANNOTATION,
-		.old_name = "fast_pass_guard",
 		.help = "their share of the rate if strict",
 		.otherwise = "80",
 		.title = "",
@@ -321,14 +320,24 @@ bool policy_same_group(const struct natra_policy *a,
 	       (!a->group[0] || a->group_is_automatic == b->group_is_automatic);
 }
 
-bool policy_same(const struct natra_policy *a, const struct natra_policy *b)
+const struct policy_field *
+policy_fields_difference(const struct natra_policy *a,
+			 const struct natra_policy *b, bool only_fixed)
 {
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
-		if (policy_field_get(&policy_fields[i], a) !=
-		    policy_field_get(&policy_fields[i], b))
-			return false;
+		const struct policy_field *field = &policy_fields[i];
+
+		if ((field->is_fixed || !only_fixed) &&
+		    (policy_field_get(field, a) != policy_field_get(field, b) ||
+		     (field->unit == POLICY_GROUP && !policy_same_group(a, b))))
+			return field;
 	}
-	return policy_same_group(a, b) &&
+	return NULL;
+}
+
+bool policy_same(const struct natra_policy *a, const struct natra_policy *b)
+{
+	return !policy_fields_difference(a, b, false) &&
 	       a->automatic_group == b->automatic_group &&
 	       a->shaped_subnets == b->shaped_subnets &&
 	       a->shaped_subnets_len == b->shaped_subnets_len &&

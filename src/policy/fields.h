@@ -58,8 +58,6 @@ struct policy_field {
 	 * place of natra's own; and one of others, which stands for natra's as
 	 * well. NULL: none. */
 	const char *annotation, *alias;
-	/* The member's name before, without its unit. NULL: there was none. */
-	const char *old_name;
 };
 
 /* natractl has an option for each row. */
@@ -103,6 +101,11 @@ void policy_leave_group(struct natra_policy *policy,
 /* Returns whether both policies are in one group, or in none. */
 bool policy_same_group(const struct natra_policy *a,
 		       const struct natra_policy *b);
+
+/* Returns a field that differs, of all or of those that are fixed while attached, or NULL. */
+const struct policy_field *
+policy_fields_difference(const struct natra_policy *a,
+			 const struct natra_policy *b, bool only_fixed);
 
 /* Returns whether both policies ask for the same, by the same lists. */
 bool policy_same(const struct natra_policy *a, const struct natra_policy *b);
@@ -206,8 +209,5 @@ const char *policy_field_key(const struct policy_field *field);
 const char *policy_field_annotation(const struct policy_field *field);
 /* Returns what stands for the value in the help, such as "RATE" or "off|on". */
 const char *policy_field_form(const struct policy_field *field);
-/* Returns what is wrong with the name of an option, a key or an annotation that has another
- * name now, such as "is fastPassShare now (PERCENT)". NULL: it is none. */
-const char *policy_renamed(const char *name);
 
 #endif

@@ -329,16 +329,7 @@ const struct policy_field *policy_difference(const struct natra_policy *a,
 	/* By default each direction has a threshold of its own. */
 	now_a.heavy_hitter_threshold_bytes = a->heavy_hitter_threshold_bytes;
 	now_b.heavy_hitter_threshold_bytes = b->heavy_hitter_threshold_bytes;
-	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
-		const struct policy_field *field = &policy_fields[i];
-
-		if ((field->is_fixed || !only_fixed) &&
-		    (policy_field_get(field, &now_a) !=
-			     policy_field_get(field, &now_b) ||
-		     (field->unit == POLICY_GROUP && !policy_same_group(a, b))))
-			return field;
-	}
-	return NULL;
+	return policy_fields_difference(&now_a, &now_b, only_fixed);
 }
 
 bool policy_same_shape(const struct natra_policy *a,

@@ -13,9 +13,7 @@ struct names {
 	char annotation[48];
 };
 
-static struct names spelt[POLICY_FIELDS_LEN], before[POLICY_FIELDS_LEN];
-/* What is said of each of the names that were before. */
-static char renamed[POLICY_FIELDS_LEN][3][80];
+static struct names spelt[POLICY_FIELDS_LEN];
 
 /* Returns how long the member's name is without its unit. */
 static size_t bare_len(const struct policy_field *field)
@@ -49,27 +47,13 @@ static void spell(struct names *names, const char *name, size_t len)
 	}
 }
 
-static void say_renamed(char text[80], const struct policy_field *field,
-			const char *now)
-{
-	(void)snprintf(text, 80, "is %s now (%s)", now,
-		       policy_field_form(field));
-}
-
 /* The names are made before main() begins, so that threads find them. */
 __attribute__((constructor)) static void spell_all(void)
 {
 	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
 		const struct policy_field *field = &policy_fields[i];
-		const struct names *now = &spelt[i];
 
 		spell(&spelt[i], field->name, bare_len(field));
-		if (!field->old_name)
-			continue;
-		spell(&before[i], field->old_name, strlen(field->old_name));
-		say_renamed(renamed[i][0], field, now->option);
-		say_renamed(renamed[i][1], field, now->key);
-		say_renamed(renamed[i][2], field, now->annotation);
 	}
 }
 
@@ -118,21 +102,6 @@ static bool is_named(const char *entry, const char *annotation)
 	       (strcmp(entry, annotation) == 0 ||
 		(strncmp(annotation, ANNOTATION_PREFIX, prefix) == 0 &&
 		 strcmp(entry, annotation + prefix) == 0));
-}
-
-const char *policy_renamed(const char *name)
-{
-	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
-		if (!policy_fields[i].old_name)
-			continue;
-		if (strcmp(name, before[i].option) == 0)
-			return renamed[i][0];
-		if (strcmp(name, before[i].key) == 0)
-			return renamed[i][1];
-		if (is_named(name, before[i].annotation))
-			return renamed[i][2];
-	}
-	return NULL;
 }
 
 const char *policy_field_asked(const struct policy_field *field)

@@ -223,8 +223,6 @@ class Cli(unittest.TestCase):
         self.refused(["help", "zzz"], "COMMAND: 'zzz' is not known (see")
         self.refused(["set", "web", "--ingres-rate", "1M"],
                      "--ingres-rate: unknown option (is it --ingress-rate?)")
-        self.refused(["set", "web", "--fast-pass-guard", "1M"],
-                     "--fast-pass-guard: is --fast-pass-share now (PERCENT)")
         self.refused([""], "COMMAND: '' ")
         for command, args in COMMANDS.items():
             with self.subTest(command=command):

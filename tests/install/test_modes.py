@@ -235,12 +235,6 @@ class Modes(Case):
                 self.refused(node, "--conf", word, words=[
                     "refuses its configuration", key.replace("Burst", "")])
 
-    def test_a_key_that_has_another_name(self):
-        node = self.node({"10-flannel.conflist": FLANNEL})
-        found = node.install("--conf", "fastPassGuard=1M")
-        self.assertEqual(found.code, 2)
-        self.assertIn("is fastPassShare now", str(found))
-
     def test_the_difference_on_paper(self):
         node = self.node({"10-flannel.conflist": FLANNEL})
         self.done(node.install())

@@ -223,8 +223,6 @@ static const struct {
 	{{"natra.io/fast-pass", ""}, "is not free, strict or off"},
 	{{"natra.io/fast-pass-share", "1001"},
 	 "is not a percentage from 1 to 1000"},
-	{{"natra.io/fast-pass-guard", "2M"},
-	 "is natra.io/fast-pass-share now (PERCENT)"},
 	{{"natra.io/ingress-packet-rate", "2G"},
 	 "is not a number from 1 to 10^9, such as 10k"},
 	{{CALICO "ingressPacketRate", "x"},

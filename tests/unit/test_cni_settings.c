@@ -116,8 +116,6 @@ TH_TEST(a_bad_value_is_named_with_its_key)
 		{"\"fastPassShare\":4294967297", "fastPassShare", "4294967297"},
 		{"\"ingressPacketRate\":0", "ingressPacketRate", "0"},
 		{"\"fastPass\":\"charged\"", "fastPass", "'charged'"},
-		{"\"fastPassGuard\":0", "fastPassGuard",
-		 "is fastPassShare now (PERCENT)"},
 		{"\"heavyHitterThreshold\":\"12x\"", "heavyHitterThreshold",
 		 "'12x'"},
 		{"\"horizon\":\"10s\"", "horizon", "'10s'"},

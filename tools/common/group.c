@@ -138,14 +138,36 @@ int group_read(const cJSON *object, struct natra_group_info *ret,
 	return r;
 }
 
-static int is_it(void *arg, const struct natra_group_info *group)
-{
-	const char *const *name = arg;
+struct search {
+	const char *name;
+	bool is_automatic;
+	struct group_found *found;
+};
 
-	return !group->automatic && strcmp(group->name, *name) == 0;
+static int take_group(void *arg, const struct natra_group_info *group)
+{
+	const struct search *search = arg;
+	struct group_found *found = search->found;
+
+	if (group->automatic != search->is_automatic ||
+	    strcmp(group->name, search->name) != 0)
+		return 0;
+	found->info = *group;
+	/* A newer library's is longer. */
+	found->info.sz = sizeof(found->info);
+	found->info.name = search->name;
+	if (group->parent) {
+		(void)snprintf(found->parent, sizeof(found->parent), "%s",
+			       group->parent);
+		found->info.parent = found->parent;
+	}
+	return 1;
 }
 
-int group_find(struct natra *n, const char *name)
+int group_find(struct natra *n, const char *name, bool is_automatic,
+	       struct group_found *ret)
 {
-	return natra_foreach_group(n, is_it, &name);
+	struct search search = {name, is_automatic, ret};
+
+	return natra_foreach_group(n, take_group, &search);
 }

@@ -25,7 +25,16 @@ int group_read(const cJSON *object, struct natra_group_info *ret,
 
 bool group_has_rates(const struct natra_group_info *group);
 
-/* Returns 1 if an administrator has made a group of this name, 0 if none has, or -errno. */
-int group_find(struct natra *n, const char *name);
+/* A group that was found, with room for the name of its parent. The name is that of the
+ * search. */
+struct group_found {
+	struct natra_group_info info;
+	char parent[NATRA_GROUP_NAME_MAX + 1];
+};
+
+/* Finds a group that an administrator has made, or an automatic one. Returns 1, 0 if there is
+ * none, or -errno. */
+int group_find(struct natra *n, const char *name, bool is_automatic,
+	       struct group_found *ret);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../src/policy/mode.h"
+#include "group.h"
 
 enum owner { CILIUM, CALICO, AWS, OWNERS };
 
@@ -56,43 +57,20 @@ bool hold_may_lose(const struct natra_info *info)
 	return mode_is_hostside(info->mode) || paces_for_group(info);
 }
 
-struct group_look {
-	const char *name;
-	bool is_automatic;
-	bool limits_ingress;
-	char parent[NATRA_GROUP_NAME_MAX + 1];
-};
-
-static int look_at_group(void *arg, const struct natra_group_info *group)
-{
-	struct group_look *look = arg;
-
-	if (strcmp(group->name, look->name) != 0 ||
-	    group->automatic != look->is_automatic)
-		return 0;
-	look->limits_ingress = group->ingress_rate_bits_per_sec != 0;
-	(void)snprintf(look->parent, sizeof(look->parent), "%s",
-		       group->parent ? group->parent : "");
-	return 1;
-}
-
 void hold_read_group(struct hold *hold, struct natra *n)
 {
 	const struct natra_policy *policy = &hold->info->policy;
-	struct group_look own = {
-		.name = policy->group,
-		.is_automatic = policy->group_is_automatic,
-	};
-	struct group_look parent = {.name = own.parent};
+	struct group_found own = {0}, parent = {0};
 	int r;
 
 	if (!paces_for_group(hold->info))
 		return;
-	r = natra_foreach_group(n, look_at_group, &own);
-	if (r > 0 && !own.limits_ingress && own.parent[0])
-		r = natra_foreach_group(n, look_at_group, &parent);
-	hold->group_limits_ingress =
-		r < 0 || own.limits_ingress || parent.limits_ingress;
+	r = group_find(n, policy->group, policy->group_is_automatic, &own);
+	if (r > 0 && own.info.parent)
+		r = group_find(n, own.parent, false, &parent);
+	hold->group_limits_ingress = r < 0 ||
+				     own.info.ingress_rate_bits_per_sec ||
+				     parent.info.ingress_rate_bits_per_sec;
 }
 
 int hold_note(void *arg, const struct natra_neighbour *e)

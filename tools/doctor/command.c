@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../src/policy/fields.h"
+#include "../common/group.h"
 #include "../common/text.h"
 #include "pod.h"
 #include "shell.h"
@@ -93,32 +94,18 @@ static void add_limits(struct shell *shell,
 	add_option(shell, "--group-limits", text);
 }
 
-struct named {
-	struct shell *shell;
-	const char *name;
-};
-
-static int add_automatic(void *arg, const struct natra_group_info *group)
-{
-	const struct named *named = arg;
-
-	if (!group->automatic || strcmp(group->name, named->name) != 0)
-		return 0;
-	add_limits(named->shell, group);
-	return 1;
-}
-
 /* Adds the group. One that is automatic may have gone when the command is run. */
 static void add_group(struct shell *shell, struct natra *n,
 		      const struct natra_policy *policy)
 {
-	struct named named = {shell, policy->group};
+	struct group_found found;
 
 	add_option(shell, "--group", policy->group);
 	if (policy->automatic_group)
 		add_limits(shell, policy->automatic_group);
-	else if (policy->group_is_automatic)
-		(void)natra_foreach_group(n, add_automatic, &named);
+	else if (policy->group_is_automatic &&
+		 group_find(n, policy->group, true, &found) > 0)
+		add_limits(shell, &found.info);
 }
 
 char *pod_attach_command(const struct pod *pod, struct natra *n,

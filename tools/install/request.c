@@ -43,7 +43,7 @@ const char *install_conf_add(cJSON *conf, const char *text)
 		memcpy(name, text, (size_t)(equals - text));
 	key = element_key(name);
 	if (!key)
-		return element_wrong(name);
+		return "has no key of natra's configuration, see natra-cni(8)";
 	value = cJSON_ParseWithOpts(equals + 1, NULL, true);
 	cJSON_DeleteItemFromObject(conf, key);
 	cJSON_AddItemToObject(conf, key,

@@ -5,31 +5,12 @@
 #include <string.h>
 
 #include "../../src/util/clock.h"
+#include "../common/group.h"
 #include "cli.h"
 #include "group.h"
 #include "json.h"
 #include "limits.h"
 #include "output.h"
-
-/* An administrators' group that was found, with room for the name of its parent. */
-struct found {
-	const char *wanted;
-	struct natra_group_info info;
-	char parent[NATRA_GROUP_NAME_MAX + 1];
-};
-
-static int find(void *arg, const struct natra_group_info *group)
-{
-	struct found *found = arg;
-
-	if (group->automatic || strcmp(group->name, found->wanted) != 0)
-		return 0;
-	found->info = *group;
-	(void)snprintf(found->parent, sizeof(found->parent), "%s",
-		       group->parent ? group->parent : "");
-	found->info.parent = group->parent ? found->parent : NULL;
-	return 1;
-}
 
 /* They are told apart by the fields of the policy that they would set. */
 uint64_t group_limit_options(void)
@@ -113,12 +94,12 @@ static int check_set(const struct cli *cli, const char *name)
 static int set(struct cli *cli, const char *name)
 {
 	const char *parent = cli->opts.value[OPT_PARENT];
-	struct found found = {.wanted = name, .info = NATRA_INIT(found.info)};
+	struct group_found found = {.info = NATRA_INIT(found.info)};
 	int r = check_set(cli, name);
 
 	if (r)
 		return r;
-	r = natra_foreach_group(cli->n, find, &found);
+	r = group_find(cli->n, name, false, &found);
 	if (r < 0)
 		return failure(cli, r);
 	found.info.name = name;

@@ -284,8 +284,6 @@ static int unknown_option(const struct opts_spec *spec, const char *word,
 	struct nearest nearest = {.word = name};
 
 	(void)snprintf(name, sizeof(name), "%.*s", (int)len, word);
-	if (policy_renamed(name))
-		return usage_error(word, NULL, "%s", policy_renamed(name));
 	for (int id = 0; id < OPT_MAX; id++) {
 		if (spec->options & OPT_BIT(id))
 			nearest_add(&nearest, opts_name(id));

@@ -31,14 +31,6 @@ const char *element_key(const char *key)
 	return NULL;
 }
 
-const char *element_wrong(const char *key)
-{
-	const char *renamed = policy_renamed(key);
-
-	return renamed ? renamed
-		       : "has no key of natra's configuration, see natra-cni(8)";
-}
-
 static void copy_keys(cJSON *element, const cJSON *from)
 {
 	const cJSON *item;

@@ -23,9 +23,6 @@ cJSON *element_json(const cJSON *conf, const cJSON *replaces);
 /* Returns the key as natra-cni(8) writes it; NULL if natra has no such key. */
 const char *element_key(const char *key);
 
-/* Returns what is wrong with a key that natra does not have. */
-const char *element_wrong(const char *key);
-
 bool element_is_marked(const cJSON *element);
 /* Returns whether an element calls the plugin of this name. */
 bool element_has_type(const cJSON *element, const char *type);
