@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "command.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 
@@ -13,10 +14,12 @@ static void read_namespaces(struct call *call)
 {
 	cleanup_close int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct namespaces_error *error = &call->namespaces_error;
+	int r = namespaces_load(root, NAMESPACES_FILE, &call->namespaces,
+				error);
 
-	if (namespaces_load(root, NAMESPACES_FILE, &call->namespaces, error) <
-	    0)
+	if (r < 0)
 		call->asker.namespaces_wrong = error->text;
+	call->asker.namespaces_code = r == -EINVAL ? CNI_BAD_CONFIG : CNI_IO;
 	call->asker.namespaces = call->namespaces;
 }
 

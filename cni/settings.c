@@ -200,10 +200,11 @@ int settings_read_namespace(struct settings *s, const struct asker *asker,
 	struct namespaces_error error;
 
 	if (asker->namespaces_wrong)
-		return failure_set(failure, CNI_BAD_CONFIG, "%s: %s",
+		return failure_set(failure, asker->namespaces_code, "%s: %s",
 				   NAMESPACES_FILE, asker->namespaces_wrong);
+	/* The agent has not written it yet. */
 	if (s->require_namespaces && !asker->namespaces)
-		return failure_set(failure, CNI_BAD_CONFIG, "%s: is not there",
+		return failure_set(failure, CNI_TRY_AGAIN, "%s: is not there",
 				   NAMESPACES_FILE);
 	if (namespaces_find(asker->namespaces, asker->pod, &s->rule, &error) <
 	    0)

@@ -64,6 +64,7 @@ struct asker {
 	const cJSON *namespaces; /* see namespaces.h; NULL: there are none */
 	const char
 		*namespaces_wrong; /* why their file cannot be read, or NULL */
+	enum cni_code namespaces_code; /* what ADD fails with by that */
 	enum on_error on_error;
 };
 

@@ -306,6 +306,9 @@ def namespaces(rep, pod):
                   for more in ({}, {"onError": "continue"})]
         rep.equal("  STATUS, with onError continue", status, [7, 0])
     os.unlink(FILE)
+    os.symlink(FILE, FILE)
+    rep.equal("ADD with a file that cannot be read", pod.run("ADD", None).error(), 5)
+    os.unlink(FILE)
     rep.equal("DEL", (pod.run("DEL").code, rates()), (0, None))
 
 

@@ -85,7 +85,7 @@ TH_TEST(a_file_that_is_required_is_missed)
 		const char *keys;
 		int code;
 	} rows[] = {
-		{CONF("\"requireNamespaces\":true"), CNI_BAD_CONFIG},
+		{CONF("\"requireNamespaces\":true"), CNI_TRY_AGAIN},
 		{CONF("\"requireNamespaces\":true,\"onError\":\"continue\""),
 		 0},
 		{CONF("\"requireNamespaces\":false"), 0},
