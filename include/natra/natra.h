@@ -50,10 +50,17 @@
  * Structs that the caller passes begin with their own size, so that an old program works with
  * a newer library. Initialise them with NATRA_INIT. A struct that a callback got may be shorter
  * or longer than the program knows it: only the program's own has its size. A size that the
- * struct never had is -EINVAL; what a newer program's struct has beyond the library's is not
- * written. A newer library may report values from an enum's *_MAX on, and a code in place of
- * NATRA_CODE_NONE; a program takes them as unknown. The *_name functions return NULL for what
- * the library itself does not know:
+ * struct never had is -EINVAL, and so is a member that a newer program has set and this library
+ * does not know; what a newer program's struct has beyond the library's is not written. A newer
+ * library may report values from an enum's *_MAX on, and a code in place of NATRA_CODE_NONE; a
+ * program takes them as unknown. The *_name functions return NULL for what the library itself
+ * does not know.
+ *
+ * Growth: a function keeps its arguments, and what it does with them. Whatever a later version
+ * can be told besides is a member of a struct that the function gets already, or of
+ * natra_open_opts if it concerns all calls of a handle, and 0 there means what was before; or it
+ * is the argument of a new function, which gets a struct with `sz` for it. Each list of errnos
+ * below may become longer: a program takes one that is not in it as a failure.
  *
  * @code
  * #include <natra/natra.h>
@@ -109,9 +116,9 @@ struct natra;
  * @brief Make a handle.
  * @param ret_n  the handle; free it with natra_close.
  * @param opts   NULL for the defaults; copied.
- * @return 0; -EINVAL unknown option, a wrong `sz` or a relative bpffs_path; -ENOMEM; with refuse_other_abi -ESTALE,
- *         or what reading bpffs failed with, which is logged. There is no handle to ask for
- *         a text then.
+ * @return 0; -EINVAL unknown option, a wrong `sz` or a relative bpffs_path; -ENOMEM; with
+ *         refuse_other_abi -ESTALE, or what reading bpffs failed with, which is logged. There
+ *         is no handle to ask for a text then.
  */
 NATRA_API int natra_open(struct natra **ret_n,
 			 const struct natra_open_opts *opts);
@@ -419,8 +426,9 @@ struct natra_events;
  * and each begins with the oldest event that is kept. The events per second of each attachment
  * are bounded, so that it cannot overwrite those of others before they are read.
  *
- * @param ret_events  the reader; free it with natra_events_close, before `n`. One
- *                    thread at a time may use it or `n`.
+ * @param ret_events  the reader; free it with natra_events_close, before `n`, whose error
+ *                    natra_events_read sets. One thread at a time may use it or `n`, and
+ *                    after fork(2) only one of the two processes.
  * @return 0; -EINVAL; -ENOENT no program that reports events is loaded; -ESTALE
  *         something else is pinned in the place of the ring; -EPERM; -ENOMEM;
  *         others as the kernel returned them.
@@ -485,7 +493,8 @@ NATRA_API int natra_record_unshaped(struct natra *n,
 				    const char *reason);
 
 /**
- * @brief Walk all attachments, in the order of their ids.
+ * @brief Walk all attachments, in the order of their ids. If one of them cannot be read, the
+ *        walk fails before it calls `fn`.
  * @param fn  what natra_detach returns is no result of fn: 1 would end the walk.
  * @return 0; what fn returned; -EINVAL; -EPERM; -ENOMEM.
  */
@@ -505,7 +514,7 @@ NATRA_API int natra_foreach_attachment(struct natra *n, natra_attachment_fn fn,
  * privilege it does not see such a namespace, and removes attachments by filters
  * (clsact) in it as if they were gone.
  *
- * @param keep         ids, NULL if keep_len is 0.
+ * @param keep         ids, which need a network; NULL if keep_len is 0.
  * @param ret_removed  how many; may be NULL.
  * @return 0; the first error, after trying them all; -EINVAL; -EPERM; -ENOMEM.
  */
@@ -534,8 +543,9 @@ NATRA_API int natra_group_set(struct natra *n,
 /**
  * @brief Remove a group that natra_group_set has made. Succeeds when there is none of
  *        this name.
- * @return 1 removed; 0 there was none; -EINVAL; -EBUSY it has members, or may have one whose record cannot be
- *         read, or is a parent, which natra_error() says; -ESTALE; -EPERM; -ENOMEM.
+ * @return 1 removed; 0 there was none; -EINVAL; -EBUSY it has members, or may have one whose
+ *         record cannot be read, or is a parent, which natra_error() says; -ESTALE; -EPERM;
+ *         -ENOMEM.
  */
 NATRA_API int natra_group_remove(struct natra *n, const char *name);
 

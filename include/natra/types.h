@@ -148,8 +148,9 @@ struct natra_target {
 	/** A path (with a '/') or a name under /run/netns; NULL: the caller's
 	 *  network namespace. */
 	const char *netns;
-	/** A descriptor of the network namespace, instead of `netns`; 0: not given, and
-	 *  less, as of an open(2) that failed, -EINVAL. The caller still owns it. */
+	/** A descriptor of the network namespace, instead of `netns`; 0: not given (standard
+	 *  input cannot be), and less, as of an open(2) that failed, -EINVAL. The caller still
+	 *  owns it. */
 	int netns_fd;
 	/** Kept with the attachment for natra_foreach_attachment and natra_gc; may be
 	 *  NULL: the CNI network, and free text such as "namespace/pod". */
