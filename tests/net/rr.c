@@ -8,10 +8,18 @@
  * then. In Python this would take half of an emulated CPU, and sockperf takes a whole
  * one.
  *
+ * `busy` keeps a connection full instead, with pieces of 1 kB, and takes the time of each from
+ * the moment at which the socket takes it to that of its acknowledgement. The socket takes no
+ * more than 16 kB ahead (TCP_NOTSENT_LOWAT, as servers of HTTP/2 have it), so that time is the
+ * queue, and not the socket's buffer; `sink` bounds it by its window.
+ *
  * usage: rr server PORT
  *        rr client IP PORT BYTES PER_SECOND SECONDS
+ *        rr sink PORT WINDOW
+ *        rr busy IP PORT SETTLE SECONDS
  */
 #include <arpa/inet.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -19,6 +27,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <time.h>
@@ -27,6 +36,10 @@
 #define CONNECT_S   10
 #define CHUNK_BYTES 65536
 #define NS_PER_S    1000000000LL
+#define PIECE_BYTES 1024
+#define PIECES_MAX  1000000
+#define AHEAD_BYTES 16384
+#define LOOK_NS     300000
 
 struct load {
 	int fd;
@@ -101,12 +114,21 @@ static void echo(int fd)
 				return;
 }
 
-/* Serves one connection after the other. */
-static void serve(const char *port)
+static void take(int fd)
+{
+	while (read(fd, chunk, sizeof(chunk)) > 0)
+		;
+}
+
+/* Serves one connection after the other. A window of 0 is the kernel's. */
+static void serve(const char *port, int window, void (*answer)(int fd))
 {
 	struct sockaddr_in here = address("0.0.0.0", port);
 	int listener = tcp_socket();
 
+	if (window)
+		setsockopt(listener, IPPROTO_TCP, TCP_WINDOW_CLAMP, &window,
+			   sizeof(window));
 	if (bind(listener, (struct sockaddr *)&here, sizeof(here)) ||
 	    listen(listener, 8))
 		fail("listen");
@@ -115,7 +137,7 @@ static void serve(const char *port)
 
 		if (fd < 0)
 			fail("accept");
-		echo(fd);
+		answer(fd);
 		close(fd);
 	}
 }
@@ -229,16 +251,79 @@ static void ask(char **argv)
 	close(l.fd);
 }
 
+/* Writes as much as the socket takes, and notes when it has taken each piece. */
+static long long fill(int fd, long long sent, long long *written_ns)
+{
+	ssize_t n;
+
+	while (sent / PIECE_BYTES < PIECES_MAX - CHUNK_BYTES / PIECE_BYTES &&
+	       (n = send(fd, chunk, PIECE_BYTES, MSG_DONTWAIT | MSG_NOSIGNAL)) >
+		       0) {
+		const long long now = now_ns();
+
+		for (long long i = sent / PIECE_BYTES;
+		     i < (sent + n) / PIECE_BYTES; i++)
+			written_ns[i] = now;
+		sent += n;
+	}
+	return sent;
+}
+
+static void keep_busy(char **argv)
+{
+	struct sockaddr_in to = address(argv[0], argv[1]);
+	const struct timespec pause = {.tv_nsec = LOOK_NS};
+	const int ahead = AHEAD_BYTES, fd = tcp_socket();
+	long long *written_ns = calloc(PIECES_MAX, sizeof(*written_ns));
+	struct load l = {.took_ms = calloc(PIECES_MAX, sizeof(*l.took_ms))};
+	long long begin, end, now, sent = 0, acked = 0;
+
+	if (!written_ns || !l.took_ms)
+		fail("memory");
+	setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &ahead, sizeof(ahead));
+	if (connect(fd, (struct sockaddr *)&to, sizeof(to)))
+		fail("connect");
+	begin = now_ns() + (long long)(number(argv[2]) * NS_PER_S);
+	end = begin + (long long)(number(argv[3]) * NS_PER_S);
+	while ((now = now_ns()) < end) {
+		int queued;
+
+		sent = fill(fd, sent, written_ns);
+		if (ioctl(fd, SIOCOUTQ, &queued))
+			fail("SIOCOUTQ");
+		now = now_ns();
+		for (; (acked + 1) * PIECE_BYTES <= sent - queued; acked++) {
+			if (now >= begin)
+				l.took_ms[l.answered++] =
+					(double)(now - written_ns[acked]) / 1e6;
+		}
+		nanosleep(&pause, NULL);
+	}
+	l.count = l.answered;
+	if (!l.count)
+		fail("no acknowledgement");
+	print(&l, end);
+	free(l.took_ms);
+	free(written_ns);
+	close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 3 && !strcmp(argv[1], "server")) {
-		serve(argv[2]);
+		serve(argv[2], 0, echo);
+	} else if (argc == 4 && !strcmp(argv[1], "sink")) {
+		serve(argv[2], (int)number(argv[3]), take);
+	} else if (argc == 6 && !strcmp(argv[1], "busy")) {
+		keep_busy(argv + 2);
 	} else if (argc == 7 && !strcmp(argv[1], "client")) {
 		ask(argv + 2);
 	} else {
 		fprintf(stderr, "usage: rr server PORT\n"
 				"       rr client IP PORT BYTES PER_SECOND "
-				"SECONDS\n");
+				"SECONDS\n"
+				"       rr sink PORT WINDOW\n"
+				"       rr busy IP PORT SETTLE SECONDS\n");
 		return 2;
 	}
 	return 0;
