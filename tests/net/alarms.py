@@ -43,7 +43,8 @@ class Lane:
                            f"{self.exempt.ip}/32").attach(*RATES)
         with self.pod:
             self.listener = socket.create_server(("", SHORT_PORT), backlog=CONNECTIONS)
-        slow = ("-b", "2M")
+        # By default iperf3 looks at its clock each millisecond.
+        slow = ("-b", "2M", "--pacing-timer", "50000")
         for port, (src, dst, options) in enumerate((
                 (self.client, self.pod, ()), (self.pod, self.client, ()),
                 (self.pod, self.exempt, slow)), 5200 + 10 * number):
