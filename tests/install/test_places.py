@@ -41,6 +41,8 @@ class Places(Case):
     def test_own_directories(self):
         node = self.node({"10-flannel.conflist": FLANNEL}, "srv/net",
                          "srv/bin")
+        (node.root / "var/lib").rmdir()
+        (node.root / "var").rmdir()
         dirs = ("--net-dir", "/srv/net", "--bin-dir", "/srv/bin")
         self.done(node.install(*dirs))
         self.assertEqual(node.types()[-1], "natra")

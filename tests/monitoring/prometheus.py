@@ -42,7 +42,6 @@ class Node:
         self.root = root
         os.makedirs(f"{self.root}/etc/cni/net.d")
         os.makedirs(f"{self.root}/opt/cni/bin")
-        os.makedirs(f"{self.root}/var/lib")
         self.list = f"{self.root}/etc/cni/net.d/10-net.conflist"
         with open(self.list, "w") as f:
             json.dump(LIST, f)

@@ -40,6 +40,30 @@ int dir_open_path(int root_fd, const char *path, int flags)
 	return fd < 0 ? -errno : (int)fd;
 }
 
+int dir_make(int root_fd, const char *path)
+{
+	cleanup_text char *above = text_copy(path);
+	int r = 0;
+
+	for (char *slash = above, *next; r == 0 && slash; slash = next) {
+		cleanup_close int parent = -1;
+
+		*slash = '\0';
+		next = strchr(slash + 1, '/');
+		if (next)
+			*next = '\0';
+		parent = dir_open_path(root_fd, slash == above ? "/" : above,
+				       O_PATH | O_DIRECTORY);
+		if (parent < 0)
+			r = parent;
+		else if (mkdirat(parent, slash + 1, 0755) < 0 &&
+			 errno != EEXIST)
+			r = -errno;
+		*slash = '/';
+	}
+	return r;
+}
+
 int dir_open(struct dir *dir, int root_fd, const char *path)
 {
 	int fd = dir_open_path(root_fd, path, O_RDONLY | O_DIRECTORY);

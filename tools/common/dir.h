@@ -32,6 +32,8 @@ void dir_close(struct dir *dir);
 /* Both open a path below the directory root_fd; symbolic links stay below it,
  * too. dir_open_path returns a descriptor, or -errno. */
 int dir_open_path(int root_fd, const char *path, int flags);
+/* Makes the directory at the absolute path, and those above it that are missing. */
+int dir_make(int root_fd, const char *path);
 int dir_open(struct dir *dir, int root_fd, const char *path);
 /* Opens a subdirectory that is natra's own. Returns -ELOOP or -ENOTDIR if it is
  * a symbolic link. */

@@ -281,12 +281,10 @@ int namespaces_store(int root_fd, const char *text)
 	cleanup_close int parent =
 		dir_open_path(root_fd, PARENT, O_RDONLY | O_DIRECTORY);
 	cleanup_dir struct dir dir = DIR_INIT;
-	int r = 0;
+	int r = text ? dir_make(root_fd, PARENT "/" DIRECTORY) : 0;
 
-	if (parent >= 0 && text && mkdirat(parent, DIRECTORY, 0755) < 0 &&
-	    errno != EEXIST)
-		return -errno;
-	r = dir_open(&dir, root_fd, PARENT "/" DIRECTORY);
+	if (r == 0)
+		r = dir_open(&dir, root_fd, PARENT "/" DIRECTORY);
 	if (r == 0 && text)
 		return dir_write(&dir, NAME, text);
 	if (r == -ENOENT && !text)

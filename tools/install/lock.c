@@ -12,29 +12,21 @@
 #include "../common/text.h"
 #include "state.h"
 
-#define PARENT    "/var/lib"
-#define DIRECTORY "natra"
+#define DIRECTORY "/var/lib/natra"
 #define NAME      "install.lock"
 #define TRIES     100
 #define PAUSE_NS  100000000
 
-static int open_place(struct dir *ret, int parent)
-{
-	const struct dir dir = {.fd = parent, .path = (char *)PARENT};
-
-	if (mkdirat(parent, DIRECTORY, 0755) < 0 && errno != EEXIST)
-		return -errno;
-	return dir_open_below(ret, &dir, DIRECTORY);
-}
-
 /* Opens the file and locks it. Returns -EAGAIN while another process holds it, or if that has just
  * removed it, as an uninstallation does with the directory. */
-static int try_lock(int parent, struct dir *place, int *ret_fd)
+static int try_lock(int root_fd, struct dir *place, int *ret_fd)
 {
 	cleanup_close int fd = -1;
-	int r = open_place(place, parent);
+	int r = dir_make(root_fd, DIRECTORY);
 	struct stat st;
 
+	if (r == 0)
+		r = dir_open(place, root_fd, DIRECTORY);
 	if (r == 0) {
 		fd = openat(place->fd, NAME,
 			    O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -54,24 +46,22 @@ static int try_lock(int parent, struct dir *place, int *ret_fd)
 int lock_take(struct install *i)
 {
 	const struct timespec pause = {.tv_nsec = PAUSE_NS};
-	cleanup_close int parent =
-		dir_open_path(i->root_fd, PARENT, O_RDONLY | O_DIRECTORY);
-	int r = parent < 0 ? parent : -EAGAIN;
+	int r = -EAGAIN;
 
 	for (int n = 0; n < TRIES && r == -EAGAIN; n++) {
 		if (n)
 			(void)nanosleep(&pause, NULL);
 		dir_close(&i->place);
-		r = try_lock(parent, &i->place, &i->lock_fd);
+		r = try_lock(i->root_fd, &i->place, &i->lock_fd);
 	}
 	/* What fills the disk must not keep natra on it. */
 	if ((r == -ENOSPC || r == -EDQUOT) && i->request->removal)
 		return 0;
 	if (r == -EAGAIN)
 		return install_fail(i, -EBUSY, "%s: another installer holds it",
-				    PARENT "/" DIRECTORY "/" NAME);
-	return r < 0 ? install_fail(i, r, "%s: %s",
-				    PARENT "/" DIRECTORY "/" NAME, strerror(-r))
+				    DIRECTORY "/" NAME);
+	return r < 0 ? install_fail(i, r, "%s: %s", DIRECTORY "/" NAME,
+				    strerror(-r))
 		     : 0;
 }
 
