@@ -493,8 +493,8 @@ NATRA_API int natra_record_unshaped(struct natra *n,
 				    const char *reason);
 
 /**
- * @brief Walk all attachments, in the order of their ids. If one of them cannot be read, the
- *        walk fails before it calls `fn`.
+ * @brief Walk all attachments, in the order of their ids. If the record of one of them cannot be
+ *        read, the walk fails before it calls `fn`.
  * @param fn  what natra_detach returns is no result of fn: 1 would end the walk.
  * @return 0; what fn returned; -EINVAL; -EPERM; -ENOMEM.
  */

@@ -52,10 +52,12 @@ bypass_direction(const struct record *record, enum leg leg,
 {
 	const struct natra_limits *limits = &record->limits[leg];
 	const enum natra_direction to = direction_of(leg);
+	/* A member without a rate of its own runs on one that nothing reaches. */
+	const bool is_limited =
+		limits->by_group ? group_limits[to] : limits->rate.mult != 0;
 
 	if (!record->leg[leg].hook || record->unshaped ||
-	    !(limits->rate.mult || record->classes_len ||
-	      (limits->member.group && group_limits[to])))
+	    !(is_limited || record->classes_len))
 		return NATRA_DIRECTION_MAX;
 	/* The pacer charges the group, and the backstop behind it does not, see
 	 * policy_backstop. */
@@ -204,6 +206,19 @@ static int take_look(struct natra *n, const struct pin_gen *gen, int hint_fd,
 	return 0;
 }
 
+/* A group that cannot be read may limit, and the pod's own rates are compared all the same. */
+static void read_group(struct natra *n, const struct record *record,
+		       bool ret_limits[NATRA_DIRECTION_MAX])
+{
+	KEEP_ERROR_SCOPE(n);
+
+	if (!record->group_number ||
+	    groups_limit(n, record->group_number, ret_limits) == 0)
+		return;
+	for (int i = 0; i < NATRA_DIRECTION_MAX; i++)
+		ret_limits[i] = true;
+}
+
 /* Opens the legs. Of one that limits nothing now, as its group may have had a rate, nothing stays
  * on record. */
 static int open_look(struct natra *n, const struct pin_gen *gen,
@@ -214,8 +229,7 @@ static int open_look(struct natra *n, const struct pin_gen *gen,
 	int r = 0;
 
 	*look = (struct look){.n = n, .record = record};
-	if (record->group_number)
-		r = groups_limit(n, record->group_number, group_limits);
+	read_group(n, record, group_limits);
 	for (int i = 0; i < LEG_MAX && r == 0; i++) {
 		struct leg_look *leg = &look->legs[i];
 

@@ -395,7 +395,7 @@ RECORDS = (
             "look->judged_before - look->waiting_bytes", "look->judged_before",
             "unit-carried"),
     Mistake("group-without-a-rate-is-bypassed", "src", "bypass_direction",
-            "(limits->member.group && group_limits[to])", "limits->member.group",
+            "limits->by_group ? group_limits[to]", "limits->by_group ? true",
             "unit-carried"),
     Mistake("backstop-charges-the-group", "src", "bypass_direction",
             "record->limits[LEG_HOST].member.group", "false", "unit-carried"),

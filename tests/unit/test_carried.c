@@ -3,6 +3,7 @@
 #include "cm.h"
 
 #include "attach/bypass.h"
+#include "attach/classes.h"
 #include "state/carried.h"
 
 #define MB      UINT64_C(1000000)
@@ -180,21 +181,30 @@ TH_TEST(test_backstop_of_a_group)
 TH_TEST(test_rates_of_a_group_alone)
 {
 	static const bool not_ingress[] = {false, true};
+	struct natra_policy policy = NATRA_INIT(policy);
 	struct record record = {
 		.leg = {[LEG_INGRESS].hook = RECORD_HOOK_TCX,
 			[LEG_EGRESS].hook = RECORD_HOOK_TCX,
 			[LEG_HOST].hook = RECORD_HOOK_TCX},
-		.limits = {[LEG_INGRESS].member.group = 1,
-			   [LEG_EGRESS].member.group = 2,
-			   [LEG_HOST].member.group = 1},
 	};
+	const struct subnets none = {0};
 
+	(void)snprintf(policy.group, sizeof(policy.group), "tenant");
+	for (int leg = 0; leg < LEG_MAX; leg++)
+		classes_leg_limits(&record, (enum leg)leg, 1, &policy, &none,
+				   &record.limits[leg]);
 	assert_int_equal(bypass_direction(&record, LEG_INGRESS, not_ingress),
 			 NATRA_DIRECTION_MAX);
 	assert_int_equal(bypass_direction(&record, LEG_HOST, not_ingress),
 			 NATRA_DIRECTION_MAX);
 	assert_int_equal(bypass_direction(&record, LEG_EGRESS, not_ingress),
 			 NATRA_DIRECTION_EGRESS);
+	/* Its own rate of packets holds whatever the group has. */
+	policy.ingress_packet_rate_per_sec = 100;
+	classes_leg_limits(&record, LEG_HOST, 1, &policy, &none,
+			   &record.limits[LEG_HOST]);
+	assert_int_equal(bypass_direction(&record, LEG_HOST, not_ingress),
+			 NATRA_DIRECTION_INGRESS);
 }
 
 /* Of two legs that judge a direction the one counts that missed less. */

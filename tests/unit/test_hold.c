@@ -20,11 +20,12 @@ static struct natra_neighbour neighbour(const char *program, const char *hook,
 	};
 }
 
+#define SIZED .sz = sizeof(struct natra_group_info)
 static struct natra_group_info groups[] = {
-	{.name = "other", .ingress_rate_bits_per_sec = 1},
-	{.name = "node"},
-	{.name = "g", .automatic = true, .ingress_rate_bits_per_sec = 1},
-	{.name = "g", .parent = "node"},
+	{SIZED, .name = "other", .ingress_rate_bits_per_sec = 1},
+	{SIZED, .name = "node"},
+	{SIZED, .name = "g", .automatic = true, .ingress_rate_bits_per_sec = 1},
+	{SIZED, .name = "g", .parent = "node"},
 };
 
 int __wrap_natra_foreach_group(struct natra *n, natra_group_fn fn, void *arg)

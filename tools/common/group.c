@@ -152,8 +152,11 @@ static int take_group(void *arg, const struct natra_group_info *group)
 	if (group->automatic != search->is_automatic ||
 	    strcmp(group->name, search->name) != 0)
 		return 0;
-	found->info = *group;
-	/* A newer library's is longer. */
+	/* A newer library's is longer, and an older one's shorter. */
+	found->info = (struct natra_group_info){0};
+	memcpy(&found->info, group,
+	       group->sz < sizeof(found->info) ? group->sz
+					       : sizeof(found->info));
 	found->info.sz = sizeof(found->info);
 	found->info.name = search->name;
 	if (group->parent) {

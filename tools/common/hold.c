@@ -66,7 +66,7 @@ void hold_read_group(struct hold *hold, struct natra *n)
 	if (!paces_for_group(hold->info))
 		return;
 	r = group_find(n, policy->group, policy->group_is_automatic, &own);
-	if (r > 0 && own.info.parent)
+	if (r > 0 && !own.info.ingress_rate_bits_per_sec && own.info.parent)
 		r = group_find(n, own.parent, false, &parent);
 	hold->group_limits_ingress = r < 0 ||
 				     own.info.ingress_rate_bits_per_sec ||
