@@ -3,6 +3,8 @@
 """natractl install finds out whose lists and plugins are where, and which runtime reads
 them."""
 
+import shutil
+import time
 import unittest
 
 from node import BIN, FLANNEL, NET, NEW, OLD, Case
@@ -53,6 +55,27 @@ class Places(Case):
         # One directory serves for both.
         self.done(node.install("--net-dir", "/srv/net", "--bin-dir",
                                "/srv/net"))
+
+    def test_links_in_the_place_of_the_lock(self):
+        """A symbolic link may be above natra's own directory, but is none itself."""
+        for name, target, word in (
+                ("var/lib", "/srv/lib", None), ("var/lib", "/none", "link to nothing"),
+                ("var", "none", "link to nothing"), ("var/lib/natra", "/srv", "directory"),
+                ("var/lib/natra", "/none", "directory")):
+            with self.subTest(name=name, target=target):
+                node = self.node({"10-flannel.conflist": FLANNEL})
+                (node.root / "srv/lib").mkdir(parents=True)
+                path = node.root / name
+                if path.exists():
+                    shutil.rmtree(path)
+                path.symlink_to(target)
+                begin = time.monotonic()
+                if word:
+                    self.refused(node, words=["/var/lib/natra/install.lock: ", word])
+                    # It would try 10 s for a lock that another one holds.
+                    self.assertLess(time.monotonic() - begin, 8)
+                else:
+                    self.done(node.install())
 
     def test_runtime(self):
         debian = "containerd github.com/containerd/containerd 1.6.20~ds1 1.6"

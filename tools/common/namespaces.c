@@ -278,8 +278,7 @@ int namespaces_load(int root_fd, const char *path, cJSON **ret,
 
 int namespaces_store(int root_fd, const char *text)
 {
-	cleanup_close int parent =
-		dir_open_path(root_fd, PARENT, O_RDONLY | O_DIRECTORY);
+	cleanup_close int parent = -1;
 	cleanup_dir struct dir dir = DIR_INIT;
 	int r = text ? dir_make(root_fd, PARENT "/" DIRECTORY) : 0;
 
@@ -291,8 +290,10 @@ int namespaces_store(int root_fd, const char *text)
 		return 0;
 	if (r == 0 && dir_has(&dir, NAME))
 		r = dir_remove(&dir, NAME);
+	if (r == 0)
+		parent = dir_open_path(root_fd, PARENT, O_PATH | O_DIRECTORY);
 	/* It stays if something else is in it. */
-	if (r == 0 && parent >= 0)
+	if (parent >= 0)
 		(void)unlinkat(parent, DIRECTORY, AT_REMOVEDIR);
 	return r;
 }

@@ -12,32 +12,44 @@
 #include "../common/text.h"
 #include "state.h"
 
-#define DIRECTORY "/var/lib/natra"
+#define PARENT    "/var/lib"
+#define DIRECTORY "natra"
 #define NAME      "install.lock"
+#define PATH      PARENT "/" DIRECTORY "/" NAME
 #define TRIES     100
 #define PAUSE_NS  100000000
 
-/* Opens the file and locks it. Returns -EAGAIN while another process holds it, or if that has just
- * removed it, as an uninstallation does with the directory. */
+/* Returns -EAGAIN if another process has just removed the directory, as an uninstallation does. That
+ * leaves those above it alone, so -ENOENT is about a symbolic link to nothing. */
+static int open_place(struct dir *ret, int root_fd)
+{
+	cleanup_dir struct dir parent = DIR_INIT;
+	int r = dir_make(root_fd, PARENT "/" DIRECTORY);
+
+	if (r == 0)
+		r = dir_open(&parent, root_fd, PARENT);
+	if (r < 0)
+		return r;
+	r = dir_open_below(ret, &parent, DIRECTORY);
+	return r == -ENOENT ? -EAGAIN : r;
+}
+
+/* Opens the file and locks it. Returns -EAGAIN while another process holds it, too, or if that has
+ * just removed it. */
 static int try_lock(int root_fd, struct dir *place, int *ret_fd)
 {
 	cleanup_close int fd = -1;
-	int r = dir_make(root_fd, DIRECTORY);
+	int r = open_place(place, root_fd);
 	struct stat st;
 
-	if (r == 0)
-		r = dir_open(place, root_fd, DIRECTORY);
-	if (r == 0) {
-		fd = openat(place->fd, NAME,
-			    O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-		r = fd < 0 ? -errno : 0;
-	}
-	if (r == 0 && (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0))
-		r = -errno;
-	if (r == -ENOENT || r == -EINTR || (r == 0 && !st.st_nlink))
-		r = -EAGAIN;
 	if (r < 0)
 		return r;
+	fd = openat(place->fd, NAME,
+		    O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0)
+		return errno == ENOENT || errno == EINTR ? -EAGAIN : -errno;
+	if (!st.st_nlink)
+		return -EAGAIN;
 	*ret_fd = fd;
 	fd = -1;
 	return 0;
@@ -59,10 +71,13 @@ int lock_take(struct install *i)
 		return 0;
 	if (r == -EAGAIN)
 		return install_fail(i, -EBUSY, "%s: another installer holds it",
-				    DIRECTORY "/" NAME);
-	return r < 0 ? install_fail(i, r, "%s: %s", DIRECTORY "/" NAME,
-				    strerror(-r))
-		     : 0;
+				    PATH);
+	if (r == -ENOENT)
+		return install_fail(
+			i, r,
+			"%s: a directory above it is a symbolic link to nothing",
+			PATH);
+	return r < 0 ? install_fail(i, r, "%s: %s", PATH, strerror(-r)) : 0;
 }
 
 void lock_release(struct install *i)
