@@ -13,12 +13,14 @@ import contextlib
 import itertools
 import json
 import os
+import shutil
 import signal
 import socket
 import sys
 import time
 
 from apiserver import ApiServer
+from certificates import make_certificates
 from podnode import FakeNode, wait_until
 from agent import has_live
 from test_live import IN, PLUGINS
@@ -35,12 +37,17 @@ RECOVERY_MAX_S = 40             # the longest wait is 30 s
 class Rig:
     """A node with pod a, whose limit is 1M, and an agent that follows it."""
 
-    def __init__(self):
+    def __init__(self, tls=False):
         self.stack = contextlib.ExitStack()
         self.node = FakeNode()
         self.stack.callback(self.node.close)
         self.root = self.node.root
-        self.api = ApiServer()
+        certificate = None
+        if tls:
+            make_certificates(self.root)
+            certificate = (self.root / "ca-server.crt", self.root / "ca-server.key")
+            shutil.copy(self.root / "ca.crt", self.root / "trusted.crt")
+        self.api = ApiServer(certificate)
         self.stack.callback(lambda: self.api.close())
         self.token = self.root / "token"
         self.token.write_text("secret")
@@ -49,7 +56,8 @@ class Rig:
         self.pod("a", "1M")
         self.options = (
             "--no-install", "--node", "n", "--api-server", self.api.url, "--token-file",
-            str(self.token), "--ca-file", "", "--period", "1s", "--silence", "2s")
+            str(self.token), "--ca-file", str(self.root / "trusted.crt") if tls else "",
+            "--period", "1s", "--silence", "2s")
         self.agent = self.stack.enter_context(self.node.agent(*self.options))
         self.agent.wait("msg=ready part=api")
         self.agent.wait_ready()
@@ -326,6 +334,19 @@ def token_fifo(rig):
     swap_token(rig, replace)
 
 
+def ca_replaced(rig):
+    """The server's certificate is of another CA, and its file is replaced later."""
+    port, pods = rig.api.port, rig.api.pods
+    rig.api.close()
+    rig.api = ApiServer((rig.root / "other-server.crt", rig.root / "other-server.key"),
+                        port=port)
+    rig.api.pods, rig.api.version = pods, 500
+    rig.agent.wait("certificate")
+    assert not rig.api.headers, "the token went to a server without a certificate"
+    rig.longest = rig.holds(2)
+    shutil.copy(rig.root / "other.crt", rig.root / "trusted.crt")
+
+
 def slow_clients(rig):
     """200 clients that read nothing, send a byte now and then, or close one half."""
     address = ("127.0.0.1", rig.agent.port)
@@ -414,7 +435,7 @@ def two_agents(rig):
 
 PAUSE_S = int(os.environ.get("NATRA_PAUSE_S", "10"))
 FAULTS = [flaps, hangs_in_body, hangs_in_head, redirects, *SENT.values(), large_head, huge_chunks,
-          wrong_types, gone_status, token_rotated, token_symlink, token_fifo,
+          wrong_types, gone_status, token_rotated, token_symlink, token_fifo, ca_replaced,
           slow_clients, no_files, paused, two_agents]
 
 
@@ -427,7 +448,7 @@ def said(agent):
 
 
 def run(fault):
-    rig = Rig()
+    rig = Rig(tls=fault is ca_replaced)
     rig.longest, rig.seen = 0, ""
     try:
         first, before = rig.api, len(rig.api.watches)

@@ -1,14 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""actionlint finds nothing in the workflows. Needs no root."""
+"""actionlint finds nothing in the workflows, and what is wrong in a copy. Needs no root."""
 import glob
 import os
 import re
 import subprocess
+import tempfile
 import unittest
 
 import cache
-
 
 
 def read(path):
@@ -32,6 +32,17 @@ class Workflows(unittest.TestCase):
         self.assertGreaterEqual(len(WORKFLOWS), 3)
         p = lint(*WORKFLOWS)
         self.assertEqual((p.returncode, p.stdout), (0, ""))
+
+    def test_a_wrong_one(self):
+        text = read(".github/workflows/release.yml")
+        good, bad = "github.ref_name", "github.ref_nam"
+        self.assertIn(good, text)
+        with tempfile.NamedTemporaryFile("w", suffix=".yml") as f:
+            f.write(text.replace(good, bad))
+            f.flush()
+            p = lint(f.name)
+        self.assertEqual(p.returncode, 1)
+        self.assertIn("ref_nam", p.stdout)
 
     def test_public_key(self):
         """Who releases reads the same command wherever the key is spoken of."""

@@ -24,18 +24,19 @@ class Report:
         self.checked = 0
         self.failed = 0         # checks among `checked`
         self.exact_failed = 0   # exact checks among `failed`
+        self.tries = TRIES
 
     def measure(self, name, cell, *args, **kw):
         """Return cell(*args, **kw), which measures and checks bounds.
 
         On a machine where something else took the CPU for a moment a bound can
-        fail, so the cell then runs again, up to TRIES times in all, and the checks
+        fail, so the cell then runs again, up to `tries` times in all, and the checks
         of the last time count. An exception or an exact check that fails is final.
         tests/check/tally counts the lines `again: NAME`.
         """
         checked, failed = self.checked, self.failed
         exact_failed = self.exact_failed
-        for left in reversed(range(TRIES)):
+        for left in reversed(range(self.tries)):
             ret = cell(*args, **kw)
             if self.failed == failed or self.exact_failed > exact_failed or not left:
                 return ret
