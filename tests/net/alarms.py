@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from commands import sh
-from frames import PACKET_QDISC_BYPASS, SOL_PACKET, Sender, eth, ip4, udp
+from frames import Sender, eth, ip4, udp
 from limiters import Natra
 from namespaces import Pod
 from rig import Rig
@@ -24,6 +24,8 @@ from script import option, run_script
 
 SERVICE, SHORT_PORT = "10.96.0.{}", 5400
 CONNECTIONS = 20
+# What the streams carry at least, a sixteenth of the limits, and all connections of a round.
+LEAST_MB_PER_S, CONNECTIONS_MB = 0.1, CONNECTIONS * 0.005
 # The comparison needs a MB of each direction.
 MOMENT_BYTES, DATAGRAM = 1_500_000, 1200
 RATES = ("8M", "5M")
@@ -37,6 +39,7 @@ class Lane:
         self.pod, self.client = r.pods[number], r.clients[number]
         self.exempt = r.clients[(number + 1) % len(r.clients)]
         self.asked = self.alarms = self.moments = 0
+        self.before = 0         # GB carried when the round began
         self.said = []
         self.words = ("--attach-mode", mode)
         self.natra = Natra(self.pod, *self.words, "--unshaped-subnet",
@@ -88,6 +91,7 @@ class Lane:
         pod.close()
 
     def round(self, n):
+        self.before = self.carried()
         self.connect()
         self.natra.ok("set", self.natra.id, "--ingress-rate", RATES[0] if n % 2 else "12M")
         word = "on" if n % 2 else "off"
@@ -130,12 +134,12 @@ Linux {os.uname().release}, {os.cpu_count()} CPUs; {a.commit}.
 
 def goes_around(lane):
     """Send around the pod's hook."""
-    sock = Sender(lane.pod, "eth0").plain
-    sock.setsockopt(SOL_PACKET, PACKET_QDISC_BYPASS, 1)
+    sender = Sender(lane.pod, "eth0")
+    sender.bypass_qdisc(True)
     frame = eth(0x0800, ip4(17, udp(bytes(DATAGRAM))))
     sent = 0
     while sent < 40e6:
-        sent += sock.send(frame)
+        sent += sender.plain.send(frame)
 
 
 def main(rep, a):
@@ -143,10 +147,10 @@ def main(rep, a):
     with Rig(lanes=len(modes)) as r:
         services(r)
         lanes = [Lane(r, n, mode, a.seconds + 600) for n, mode in enumerate(modes)]
-        begin = due = time.monotonic()
+        begin = time.monotonic()
         n = 0
-        while due - begin < a.seconds or n < len(lanes):
-            due += a.round
+        while time.monotonic() - begin < a.seconds or n < len(lanes):
+            due = time.monotonic() + a.round
             for lane in lanes:
                 lane.round(n)
             lanes[n % len(lanes)].moment()
@@ -157,6 +161,8 @@ def main(rep, a):
         for lane in lanes:
             # Less than a MB of a direction says nothing.
             rep.least(f"{lane.mode}: GB carried", lane.carried(), 0.005)
+            rep.least("  MB carried in the last round", 1000 * (lane.carried() - lane.before),
+                      LEAST_MB_PER_S * a.round + CONNECTIONS_MB)
             rep.equal(f"{lane.mode}: alarms of {lane.asked} that were asked", lane.alarms, 0)
         for text in (said for lane in lanes for said in lane.said):
             print(f"     {text}")

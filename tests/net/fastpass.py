@@ -91,9 +91,6 @@ def requests(r, rep, a, rps, lim, kind):
     got = one(r, a, rps, lim, True, a.cap)
     what = f"{kind}, 0.5 x cap"
     show(rep, what, got)
-    for i, way in enumerate(("in", "out")):
-        rep.most(f"{what}: sum {way}", got["wire"][i] / 1e6,
-                 OVER * (CEILING + 0.2) * cap / 1e6, " Mbit/s")
     check_served(rep, what, got)
     judge_latency(rep, what, got, got["other"])
     # Streams keep a fifth, and what mice leave of the rest. If mice crowd out the
