@@ -221,6 +221,46 @@ class Call(unittest.TestCase):
                          pod="shop/web", namespaces=f.name)
             self.refused("namespaces: is not an absolute path", "policy_annotate_pod", namespaces="x")
 
+    def test_names_of_a_pods_rates(self):
+        """Only Kubernetes' own names need no leave; the library takes Calico's for the same rates."""
+        OUT, calico = "kubernetes.io/egress-bandwidth", "qos.projectcalico.org/egressBandwidth"
+        asks = {"call": "policy_annotate_pod", "pod": "shop/web",
+                "annotations": {calico: "9M", "natra.io/sli": "on", "natra.io/egress-burst": "500k"}}
+        for allowed, rate, ignored in (([], 0, ["egress-burst", "sli"]), (["egress-burst"], 0, ["sli"]),
+                                       (["egress-burst", OUT], 9000000, ["sli"])):
+            with self.subTest(allowed=allowed):
+                *lines, found = call({"call": "open", "log": True},
+                                     {**asks, "allowed": allowed, "skip_bad": True})[2][1:]
+                self.assertEqual([found["result"][key]["egress_rate_bits_per_sec"]
+                                  for key in ("policy", "rates")], [rate, 0])
+                self.assertEqual(sorted(line["line"] for line in lines if "not in allow" in line["line"]), [
+                    f"annotation natra.io/{name} is not in allowAnnotations: ignored" for name in ignored])
+
+    def test_a_wrong_rate_of_a_pod(self):
+        """It rids a pod of nothing that it has anyway, and a pod that has nothing is told."""
+        OUT = "kubernetes.io/egress-bandwidth"
+        wrong = f"annotation {OUT}: '9': is not a rate from 1k to 1P"
+        with tempfile.NamedTemporaryFile("w") as f:
+            json.dump({"shop": {"default": {"ingressRate": "3M"}}}, f)
+            f.flush()
+            asks = {"annotations": {OUT: "9"}, "namespaces": f.name, "skip_bad": True}
+            for pod, policy, want in (("shop/web", {}, (3000000, "")),
+                                      ("free/web", {"ingress_rate_bits_per_sec": 4000}, (4000, "")),
+                                      ("free/web", {"group": "team"}, (0, "team"))):
+                with self.subTest(pod=pod, policy=policy):
+                    found = answer("policy_annotate_pod", pod=pod, policy=policy, **asks)
+                    self.assertEqual(found["errno"], 0, found)
+                    got = found["result"]["policy"]
+                    self.assertEqual((got["ingress_rate_bits_per_sec"], got.get("group") or ""), want)
+                    self.assertEqual(found["result"]["note"], wrong)
+            self.refused(wrong, "policy_annotate_pod", pod="free/web", **asks)
+
+    def test_a_pod_is_named_in_full(self):
+        for pod in ({}, {"pod": "web"}):
+            self.refused(f"pod: '{pod.get('pod', '')}' is not namespace/name", "policy_annotate_pod", **pod)
+        self.refused("namespaces: is missing, and require_namespaces is true", "policy_annotate_pod",
+                     pod="shop/web", require_namespaces=True)
+
     def test_an_error_is_of_its_call(self):
         _, _, rest = call({"call": "policy_check", "policy": {"horizon_ns": "9000000001"}},
                           {"call": "parse_rate", "text": "fast"},

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../common/annotations.h"
 #include "../common/namespaces.h"
@@ -56,6 +57,13 @@ static int read_pod(struct request *request, struct pod *pod)
 				   &pod->needs_file);
 	if (r == 0 && pod->path && pod->path[0] != '/')
 		r = call_refuse(request, "namespaces: is not an absolute path");
+	if (r == 0 && pod->needs_file && !pod->path)
+		r = call_refuse(
+			request,
+			"namespaces: is missing, and require_namespaces is true");
+	if (r == 0 && !strchr(pod->name, '/'))
+		r = call_refuse(request, "pod: '%.100s' is not namespace/name",
+				pod->name);
 	return r;
 }
 
@@ -86,25 +94,37 @@ static int find_rule(struct request *request, struct pod *pod)
 	return -EBADMSG;
 }
 
-/* Reads Kubernetes' rates, which a pod may always ask for. A wrong one is no way around a maximum. */
+/* Returns whether a policy limits anything. */
+static bool limits(const struct natra_policy *policy)
+{
+	return policy->ingress_rate_bits_per_sec ||
+	       policy->egress_rate_bits_per_sec || policy->group[0] ||
+	       policy->classes_len;
+}
+
+/* Reads Kubernetes' rates, which a pod may always ask for. Others' names for them are not passed on:
+ * they are as good as Kubernetes' own to the library. Where bad values are left out, a wrong rate
+ * rids a pod of nothing that it has without annotations. */
 static int annotate_rates(struct natra *n, struct pod *pod)
 {
-	static const char *const names[] = {ANNOTATION_INGRESS,
-					    ANNOTATION_EGRESS};
-	struct natra_annotations asked = pod->asked;
-	const struct natra_policy before = pod->policy;
+	const struct natra_annotation rates[] = {
+		{ANNOTATION_INGRESS,
+		 annotations_find(&pod->asked, ANNOTATION_INGRESS)},
+		{ANNOTATION_EGRESS,
+		 annotations_find(&pod->asked, ANNOTATION_EGRESS)}};
+	struct natra_annotations asked = NATRA_INIT(asked);
 	struct natra_class *none = NULL;
 	int r;
 
-	asked.allowed = names;
-	asked.allowed_len = 2;
-	asked.skip_bad = false;
+	asked.annotations = rates;
+	asked.annotations_len = 2;
+	asked.allow_all = true;
 	r = natra_policy_annotate(n, &pod->policy, &asked, &none);
-	if (r < 0 && pod->asked.skip_bad && pod->has_limits) {
-		(void)snprintf(pod->note.text, sizeof(pod->note.text), "%s",
-			       natra_error(n));
+	if (r == -EINVAL && pod->asked.skip_bad && limits(&pod->policy)) {
+		if (!pod->note.text[0])
+			(void)snprintf(pod->note.text, sizeof(pod->note.text),
+				       "%s", natra_error(n));
 		asked.skip_bad = true;
-		pod->policy = before;
 		r = natra_policy_annotate(n, &pod->policy, &asked, &none);
 	}
 	return r;
@@ -114,15 +134,13 @@ static int annotate_others(struct natra *n, struct pod *pod)
 {
 	struct natra_annotations asked = pod->asked;
 	const char **of_rule = NULL;
-	int r = 0;
+	int r;
 
 	if (pod->rule.has_allowed) {
 		of_rule = namespace_allowed(&pod->rule, &asked.allowed_len);
 		asked.allowed = of_rule;
 	}
-	if (asked.allowed_len)
-		r = natra_policy_annotate(n, &pod->policy, &asked,
-					  &pod->classes);
+	r = natra_policy_annotate(n, &pod->policy, &asked, &pod->classes);
 	free((void *)of_rule);
 	return r;
 }

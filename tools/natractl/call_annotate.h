@@ -11,8 +11,8 @@ int call_annotate(struct natra *n, struct request *request,
 		  const struct natra_policy *given, cJSON **ret_result);
 /* Besides, this gives the pod the default of its namespace and lowers it to the maximum. The
  * result is "policy", "rates", which is without what annotations other than Kubernetes' rates ask
- * for, and "note", what the pod has not got of what it asked for, or "". -EBADMSG: the file of
- * namespaces cannot be read, or is not there although it has to be. */
+ * for, and "note", the first of what a caller logs: no file, a wrong rate, what was lowered; or "".
+ * -EBADMSG: the file of namespaces cannot be read, or is not there although it has to be. */
 int call_annotate_pod(struct natra *n, struct request *request,
 		      const struct natra_policy *given, cJSON **ret_result);
 

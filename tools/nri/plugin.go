@@ -88,10 +88,12 @@ func (p *plugin) configure(text string) error {
 	}
 	// The pods' own rates come later. A limit without one is left out until then, but
 	// its value has to be a possible one.
-	now, err := p.n.AnnotatePolicy(context.Background(), c.Policy,
-		natra.Annotations{Allowed: c.AllowAnnotations})
+	// Also with the library this asks natractl, as each pod's start does: one that is missing
+	// or too old is told now.
+	now, err := p.n.AnnotatePod(context.Background(), c.Policy,
+		natra.Annotations{Allowed: c.AllowAnnotations}, natra.Pod{Name: "/"})
 	if err == nil {
-		err = p.n.CheckPolicy(now)
+		err = p.n.CheckPolicy(now.Policy)
 	}
 	if err != nil {
 		return fmt.Errorf("configuration: %w", err)
@@ -220,15 +222,14 @@ func (p *plugin) work(ctx context.Context, pod *api.PodSandbox, mayHaveRun bool,
 	// The pod starts when the first time is over.
 	for ; ; mayHaveRun, wait = true, min(2*wait, againMost) {
 		wanted, err := p.wanted(ctx, pod, mayHaveRun)
-		if wanted.Note != noted {
+		if wanted.Note != "" && wanted.Note != noted {
 			noted = wanted.Note
 			p.log.Warn(noted, "pod", name(pod))
 		}
 		isWrong := isWrongText(err)
-		switch {
-		case err == nil:
+		if err == nil {
 			err = p.limit(ctx, pod, mayHaveRun, wanted)
-		case isWrong || errors.Is(err, syscall.EBADMSG):
+		} else {
 			p.record(ctx, pod, mayHaveRun, natra.Policy{
 				IngressRateBitsPerSec: p.config.Policy.IngressRateBitsPerSec,
 				EgressRateBitsPerSec:  p.config.Policy.EgressRateBitsPerSec}, err)
@@ -276,7 +277,8 @@ func (p *plugin) limit(ctx context.Context, pod *api.PodSandbox, mayHaveRun bool
 		return nil
 	}
 	_, err = p.n.Attach(ctx, target, policy)
-	if err != nil && p.config.OnError == "continue" && !reflect.DeepEqual(policy, plain) && limits(plain) &&
+	goesOn := p.config.OnError == "continue" || mayHaveRun // such a pod cannot be refused
+	if err != nil && goesOn && !reflect.DeepEqual(policy, plain) && limits(plain) &&
 		!errors.Is(err, syscall.EBUSY) && !errors.Is(err, syscall.EBADE) {
 		// Values that are possible by themselves may not go together: the pod is not
 		// to get rid of its limits by that.

@@ -10,10 +10,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -215,10 +213,10 @@ func TestConfiguration(t *testing.T) {
 	if err := r.configure(`{"policy": {"group": "team", "group_floor_bits_per_sec": 1000000}}`); err != nil {
 		t.Fatal(err)
 	}
-	asked := r.was(t, "policy_annotate")
+	asked := r.was(t, "policy_annotate_pod")
 	if !strings.Contains(asked, `"group_floor_bits_per_sec":"1000000"`) ||
 		strings.Contains(asked, "rate_bits_per_sec\"") {
-		t.Errorf("policy_annotate: %q", asked)
+		t.Errorf("policy_annotate_pod: %q", asked)
 	}
 }
 
@@ -257,20 +255,69 @@ func TestAnnotationsDoNotGoTogether(t *testing.T) {
 	r := newRig(t, `*'"policy_annotate_pod"'*) echo '`+
 		gets(`{"fast_pass": "off", "ingress_rate_bits_per_sec": 10000000}`, limited)+`';;`,
 		`*'"attach"'*'"fast_pass":"2"'*) echo '{"errno": 34, "error": "too much"}';;`)
-	if err := r.configure(asks); err != nil {
+	for _, c := range []struct {
+		onError    string
+		mayHaveRun bool
+		want       error
+	}{{"continue", false, nil}, {"continue", true, nil}, {"fail", true, nil}, {"fail", false, syscall.ERANGE}} {
+		if err := r.configure(`{"onError": "` + c.onError + `", "allowAnnotations": ["classes"]}`); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		r.after = func(time.Duration) <-chan time.Time { cancel(); return nil }
+		first := make(chan error, 1)
+		r.work(ctx, r.pod("10M"), c.mayHaveRun, first)
+		cancel()
+		if err := <-first; !errors.Is(err, c.want) {
+			t.Errorf("%+v: %v", c, err)
+		}
+		last := r.was(t, "attach")
+		if isPlain := !strings.Contains(last, "fast_pass"); !strings.Contains(last, `"10000000"`) ||
+			isPlain != (c.want == nil) {
+			t.Errorf("%+v: asked last: %s", c, last)
+		}
+	}
+}
+
+// An annotation of a tenant's that is not natra's is no way around a maximum, whatever is in it.
+func TestUnfitAnnotation(t *testing.T) {
+	r := newRig(t)
+	if err := r.configure(""); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.ends(t, r.pod("10M")); err != nil {
-		t.Fatal(err)
+	pod := r.pod("10M")
+	pod.Annotations["x"], pod.Annotations["y\x00"], pod.Annotations["\xff"] = "\x00", "", "\xff"
+	if err := r.ends(t, pod); err != nil {
+		t.Error(err)
 	}
-	all, err := os.ReadFile(r.asked)
-	if err != nil {
-		t.Fatal(err)
+	if asked := r.was(t, "attach"); !strings.Contains(asked, `"10000000"`) {
+		t.Errorf("attach: %q", asked)
 	}
-	lines := strings.Split(strings.TrimSpace(string(all)), "\n")
-	if last := lines[len(lines)-1]; !strings.Contains(last, `"attach"`) ||
-		!strings.Contains(last, `"10000000"`) || strings.Contains(last, "fast_pass") {
-		t.Errorf("asked last: %s", last)
+}
+
+// natractl list has the reason also of a natractl that fails before an attach, and a note that was
+// logged is not followed by an empty line.
+func TestAnnotateFails(t *testing.T) {
+	r := newRig(t, `*'"policy_annotate_pod"'*) if [ -e $0.noted ]; then echo '{"errno": 5, "error": "breaks"}';
+		else >$0.noted; echo '{"errno": 0, "result": {"policy": `+limited+`, "rates": `+limited+`, "note": "lowered"}}'; fi;;`,
+		`*'"attach"'*) echo '{"errno": 34, "error": "too much"}';;`)
+	ctx, cancel := context.WithCancel(context.Background())
+	waits, at := 0, make(chan time.Time)
+	close(at)
+	r.after = func(time.Duration) <-chan time.Time {
+		if waits++; waits == 2 {
+			cancel()
+		}
+		return at
+	}
+	var lines strings.Builder
+	r.log = slog.New(slog.NewTextHandler(&lines, nil))
+	r.work(ctx, r.pod("10M"), false, make(chan error, 1))
+	if asked := r.was(t, "record_unshaped"); !strings.Contains(asked, `"reason":"breaks"`) {
+		t.Errorf("record_unshaped: %q", asked)
+	}
+	if text := lines.String(); !strings.Contains(text, "msg=lowered") || strings.Contains(text, `msg=""`) {
+		t.Error(text)
 	}
 }
 
@@ -335,7 +382,7 @@ func TestNoNamespaces(t *testing.T) {
 
 // An annotation that natra does not know would never be read, so it is refused at once.
 func TestUnknownAnnotationIsNotAllowed(t *testing.T) {
-	r := newRig(t, `*'"policy_annotate"'*) echo '{"errno": 22, "error": "allowAnnotations: no"}';;`)
+	r := newRig(t, `*'"policy_annotate_pod"'*) echo '{"errno": 22, "error": "allowAnnotations: no"}';;`)
 	err := r.configure(asks)
 	if err == nil || err.Error() != "configuration: allowAnnotations: no" {
 		t.Error(err)
@@ -425,154 +472,5 @@ func TestInterfaceOfRunningPod(t *testing.T) {
 			err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %q, %v", what, got, err)
 		}
-	}
-}
-
-// Attributes are read as the kernel writes them.
-func TestAttributes(t *testing.T) {
-	info := native.AppendUint16(nil, 4) // without a value
-	info = native.AppendUint16(info, 9)
-	info = native.AppendUint16(info, 9)
-	info = native.AppendUint16(info, unix.IFLA_INFO_KIND)
-	info = append(info, "veth\x00\x00\x00\x00"...)
-	if got := attribute(info, unix.IFLA_INFO_KIND); string(got) != "veth\x00" {
-		t.Errorf("%q", got)
-	}
-	for size := range info {
-		attribute(info[:size], unix.IFLA_INFO_KIND) // it is cut, which no kernel does
-	}
-}
-
-// A message that is too short for what it says it is ends the answer, not the process.
-func TestShortMessages(t *testing.T) {
-	for kind, size := range map[uint16]int{
-		unix.RTM_NEWLINK: unix.SizeofIfInfomsg, unix.RTM_NEWADDR: unix.SizeofIfAddrmsg,
-		unix.RTM_NEWNSID: sizeofRtgenmsg, unix.NLMSG_ERROR: 4,
-	} {
-		for length := range size {
-			datagram := native.AppendUint32(nil, uint32(unix.NLMSG_HDRLEN+length))
-			datagram = native.AppendUint16(datagram, kind)
-			datagram = append(datagram, make([]byte, 10+(length+3)&^3)...)
-			_, err := readAnswer(datagram, size, func(_, _ []byte) error { return nil })
-			if !errors.Is(err, errShort) {
-				t.Errorf("type %d, %d bytes: %v", kind, length, err)
-			}
-		}
-	}
-}
-
-// Nobody but the kernel answers, though a process in the namespace knows the ports of all sockets.
-func TestForgedAnswers(t *testing.T) {
-	var forged atomic.Int64
-	ended, stop := make(chan struct{}), make(chan struct{})
-	path := ownNetns(t, func() error {
-		// The kernel gives the first socket of a process the same port each time.
-		first, _ := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
-		defer unix.Close(first)
-		if err := unix.Connect(first, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-			return err
-		}
-		to, err := unix.Getsockname(first)
-		if err != nil {
-			return err
-		}
-		s, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
-		if err != nil {
-			return err
-		}
-		if err = unix.Bind(s, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-			return err
-		}
-		go func() {
-			defer close(ended)
-			defer unix.Close(s)
-			forge(s, to, stop, &forged)
-		}()
-		return nil
-	})
-	defer func() { close(stop); <-ended }()
-	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); {
-		if links, err := linksOf(path); err != nil || len(links) == 0 || links[0].name != "lo" {
-			t.Fatalf("%v, %v", links, err)
-		}
-	}
-	if forged.Load() < 100 {
-		t.Errorf("only %d messages were tried", forged.Load())
-	}
-}
-
-// forge sends messages without a body to a port.
-func forge(s int, to unix.Sockaddr, stop chan struct{}, tried *atomic.Int64) {
-	datagram := native.AppendUint32(nil, unix.NLMSG_HDRLEN)
-	datagram = native.AppendUint16(datagram, unix.RTM_NEWLINK)
-	datagram = append(native.AppendUint16(datagram, unix.NLM_F_MULTI), make([]byte, 8)...)
-	for {
-		select {
-		case <-stop:
-			return
-		default:
-		}
-		// To a socket of nobody, and to one that is connected to the kernel, it is refused.
-		_ = unix.Sendto(s, datagram, unix.MSG_DONTWAIT, to)
-		tried.Add(1)
-	}
-}
-
-// ownNetns returns a network namespace in which prepare has run.
-func ownNetns(t *testing.T, prepare func() error) string {
-	t.Helper()
-	made := make(chan *os.File)
-	go func() {
-		defer close(made)
-		runtime.LockOSThread()
-		if unix.Unshare(unix.CLONE_NEWNET) == nil && prepare() == nil {
-			file, _ := os.Open("/proc/thread-self/ns/net")
-			made <- file
-		}
-	}()
-	netns := <-made
-	if netns == nil {
-		t.Skip("needs root")
-	}
-	t.Cleanup(func() { netns.Close() })
-	return fmt.Sprintf("/proc/self/fd/%d", netns.Fd())
-}
-
-// The interfaces of another namespace are looked at, one above an interface of this one is told
-// from others, and the process stays in its own namespace.
-func TestLinksOfPod(t *testing.T) {
-	path := ownNetns(t, func() error { return nil })
-	before, _ := os.Readlink("/proc/self/ns/net")
-	for range 20 {
-		links, err := linksOf(path)
-		if err != nil || len(links) == 0 || links[0].name != "lo" || links[0].leaves {
-			t.Fatalf("%v, %v", links, err)
-		}
-	}
-	if after, _ := os.Readlink("/proc/self/ns/net"); after != before {
-		t.Errorf("%s has become %s", before, after)
-	}
-}
-
-// What a pod makes without bound is not read without bound, and addresses are read once for all
-// interfaces.
-func TestLinksOfPodWithMany(t *testing.T) {
-	add := func(number int) error {
-		peer := put(unix.IFLA_INFO_DATA, nil)
-		info := put(unix.IFLA_LINKINFO, append(put(unix.IFLA_INFO_KIND, []byte("veth")), peer...))
-		for range number {
-			if err := ask(unix.RTM_NEWLINK, unix.NLM_F_CREATE|unix.NLM_F_EXCL|unix.NLM_F_ACK,
-				unix.SizeofIfInfomsg, info, func(_, _ []byte) error { return nil }); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	links, err := linksOf(ownNetns(t, func() error { return add(200) }))
-	if err != nil || len(links) < 401 || links[1].kind != "veth" || links[1].mac == nil || links[1].device {
-		t.Errorf("%d links, %v", len(links), err)
-	}
-	if _, err = linksOf(ownNetns(t, func() error { return add(600) })); !errors.Is(err, syscall.E2BIG) {
-		t.Error(err)
 	}
 }

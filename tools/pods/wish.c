@@ -56,15 +56,12 @@ static int refuse_text(const cJSON *wrong, struct failure *failure)
 static int read_rates(struct wish *wish, const cJSON *present, struct natra *n,
 		      struct failure *failure)
 {
-	static const char *const names[] = {ANNOTATION_INGRESS,
-					    ANNOTATION_EGRESS};
 	struct natra_annotations all = NATRA_INIT(all);
 	const cJSON *wrong = annotations_add(&all, present, is_rate);
 	struct natra_class *none;
 	int r = 0;
 
-	all.allowed = names;
-	all.allowed_len = 2;
+	all.allow_all = true;
 	if (wrong)
 		r = refuse_text(wrong, failure);
 	else if (natra_policy_annotate(n, &wish->rates, &all, &none) < 0)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -99,6 +100,55 @@ func TestAnnotatePolicy(t *testing.T) {
 			t.Errorf("%s: %q", b.name, lines)
 		}
 	}
+}
+
+// What can be no text of C or JSON is no name of natra's, and a wrong value only under one that counts.
+func TestUnfitAnnotations(t *testing.T) {
+	const out, fast = "kubernetes.io/egress-bandwidth", "natra.io/fast-pass"
+	t.Setenv("PATH", filepath.Dir(os.Getenv("NATRACTL"))+":"+os.Getenv("PATH"))
+	pod := natra.Pod{Name: "shop/web", Namespaces: filepath.Join(t.TempDir(), "namespaces.json")}
+	if err := os.WriteFile(pod.Namespaces, []byte(`{"shop": {"max": {"egressRate": "20M"}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	each(t, func(t *testing.T, n *natra.Handle) {
+		for _, c := range []struct{ name, value, wrong string }{
+			{"x", "\x00", ""}, {"x", "\xff", ""}, {"x\x00", "y", ""}, {"\xff", "", ""}, {fast + "\x00", "off", ""},
+			{"natra.io/horizon", "1s\x00", ""}, {"x", strings.Repeat("\x00", 1<<18), ""},
+			{fast, "off\x00", `annotation natra.io/fast-pass: '"off\x00"': is not free, strict or off`},
+			{fast, "off\xff", `annotation natra.io/fast-pass: '"off\xff"': is not free, strict or off`},
+			{"natra.io/classes", "a=10.0.0.0/8;\x00", `annotation natra.io/classes: '"a=10.0.0.0/8;`},
+			{out, "1G\x00", `annotation kubernetes.io/egress-bandwidth: '"1G\x00"': is not a rate`},
+		} {
+			asks := natra.Annotations{Of: map[string]string{c.name: c.value},
+				Allowed: []string{"fast-pass", "classes", out}}
+			for _, asks.SkipBad = range []bool{false, true} {
+				_, err := n.AnnotatePolicy(background, natra.Policy{}, asks)
+				got, podErr := n.AnnotatePod(background, natra.Policy{}, asks, pod)
+				for _, err := range []error{err, podErr} {
+					if isWrong := c.wrong != "" && !asks.SkipBad; isWrong != errors.Is(err, syscall.EINVAL) ||
+						isWrong && !strings.Contains(err.Error(), c.wrong) {
+						t.Errorf("%.20q: %.20q, %t: %v", c.name, c.value, asks.SkipBad, err)
+					}
+				}
+				if podErr == nil && (got.Policy.EgressRateBitsPerSec != 20e6 || got.Policy.FastPass != 0 ||
+					len(got.Policy.Classes) != 0) {
+					t.Errorf("%.20q: %.20q: %+v", c.name, c.value, got.Policy)
+				}
+			}
+			if c.value != asks.Of[c.name] {
+				t.Errorf("the caller's map has changed: %.20q", asks.Of)
+			}
+		}
+		// More than Kubernetes takes.
+		many := natra.Annotations{Of: map[string]string{}, SkipBad: true}
+		for i := range 100000 {
+			many.Of["x"+strconv.Itoa(i)] = "\x00"
+		}
+		got, err := n.AnnotatePod(background, natra.Policy{}, many, pod)
+		if err != nil || got.Policy.EgressRateBitsPerSec != 20e6 {
+			t.Errorf("%+v, %v", got.Policy, err)
+		}
+	})
 }
 
 // With each back end a pod has at most the maximum of its namespace, by natractl's code.

@@ -41,8 +41,8 @@
 //
 // # What is missing
 //
-// [Handle.AnnotatePod] runs natractl with each back end. Groups are made, removed and listed by `natractl group`. Counters of classes, natra_preload and
-// natra_parse_class are in C alone, and Detach does not tell whether there was something.
+// [Handle.AnnotatePod] runs natractl with each back end. Groups are made, removed and listed by
+// `natractl group`. Counters of classes, natra_preload and natra_parse_class are in C alone.
 //
 // # Network namespaces
 //

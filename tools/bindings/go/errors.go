@@ -62,19 +62,23 @@ func ended(ctx context.Context, call string) error {
 // named is a text that goes to the library, and the name by which an error calls it.
 type named struct{ name, text string }
 
-// checkTexts refuses what neither a string of C nor one of JSON can hold.
+// unfit says why neither a string of C nor one of JSON can hold a text, or "".
+func unfit(text string) string {
+	switch {
+	case strings.ContainsRune(text, 0):
+		return "has a NUL byte"
+	case !utf8.ValidString(text):
+		return "is not UTF-8"
+	}
+	return ""
+}
+
+// checkTexts refuses what is unfit.
 func checkTexts(call string, texts ...named) error {
 	for _, t := range texts {
-		why := ""
-		switch {
-		case strings.ContainsRune(t.text, 0):
-			why = "has a NUL byte"
-		case !utf8.ValidString(t.text):
-			why = "is not UTF-8"
-		default:
-			continue
+		if why := unfit(t.text); why != "" {
+			return badField(call, t.name, fmt.Sprintf("%q %s", t.text, why))
 		}
-		return badField(call, t.name, fmt.Sprintf("%q %s", t.text, why))
 	}
 	return nil
 }

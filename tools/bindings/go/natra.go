@@ -5,6 +5,7 @@ package natra
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 	"syscall"
 )
@@ -275,7 +276,8 @@ func (h *Handle) CheckPolicy(policy Policy) error {
 
 // Annotations are what a pod asks for by its annotations, and what of it it may have.
 type Annotations struct {
-	// Of has all annotations of the pod.
+	// Of has all annotations of the pod. Other texts than UTF-8 without NUL bytes are no names of
+	// natra's, and wrong as values.
 	Of map[string]string
 	// Allowed names those that it may use, as the key allowAnnotations of natra's CNI
 	// plugin does. Kubernetes' rates ("kubernetes.io/ingress-bandwidth") are ignored, too, if
@@ -291,7 +293,7 @@ type Annotations struct {
 // without a rate, or for a group that it is not in, is left out, so that it may have values
 // for whatever rates pods ask for.
 func (h *Handle) AnnotatePolicy(ctx context.Context, policy Policy, a Annotations) (Policy, error) {
-	if err := checkAnnotations("policy_annotate", &policy, a); err != nil {
+	if err := checkAnnotations("policy_annotate", &policy, &a); err != nil {
 		return policy, err
 	}
 	return h.backend.policyAnnotate(ctx, &policy, a)
@@ -299,17 +301,19 @@ func (h *Handle) AnnotatePolicy(ctx context.Context, policy Policy, a Annotation
 
 // Pod is a pod, and where natra-agent has written what its namespace may have.
 type Pod struct {
-	// Name is "namespace/name".
+	// Name is "namespace/name"; else it is EINVAL.
 	Name string
 	// Namespaces is the path of the file, "/var/lib/natra/namespaces.json"; "" is none. Without
-	// the file there is no maximum, unless RequireNamespaces: that is EBADMSG, as a file is that
-	// cannot be read.
+	// the file there is no maximum, unless RequireNamespaces, which needs a path (EINVAL): that is
+	// EBADMSG, as a file is that cannot be read.
 	Namespaces        string
 	RequireNamespaces bool
 }
 
 // PodPolicy is what a pod gets: Rates is without what annotations other than Kubernetes' rates ask
-// for, and Note says what the pod has not got of what it asked for, or "".
+// for. Note is the first of these that applies, or "": with SkipBad, that the file cannot be read or
+// is not there, and that a rate of Kubernetes' is wrong; and what was lowered to the maximum. Other
+// annotations that do not count are in the log alone.
 type PodPolicy struct {
 	Policy Policy `json:"policy"`
 	Rates  Policy `json:"rates"`
@@ -322,7 +326,7 @@ type PodPolicy struct {
 // a.SkipBad a file that cannot be read is in the Note. It runs natractl with each back end.
 func (h *Handle) AnnotatePod(ctx context.Context, policy Policy, a Annotations, pod Pod) (PodPolicy, error) {
 	const call = "policy_annotate_pod"
-	err := checkAnnotations(call, &policy, a)
+	err := checkAnnotations(call, &policy, &a)
 	if err == nil {
 		err = checkTexts(call, named{"pod", pod.Name}, named{"namespaces", pod.Namespaces})
 	}
@@ -332,15 +336,22 @@ func (h *Handle) AnnotatePod(ctx context.Context, policy Policy, a Annotations, 
 	return h.backend.policyAnnotatePod(ctx, &policy, a, pod)
 }
 
-func checkAnnotations(call string, policy *Policy, a Annotations) error {
+// checkAnnotations also changes a pod's annotations that cannot be passed on. It refuses none: what
+// Kubernetes takes under whatever name is to count as natra judges it, and most is not natra's.
+func checkAnnotations(call string, policy *Policy, a *Annotations) error {
 	if err := checkPolicy(call, policy); err != nil {
 		return err
 	}
+	of := maps.Clone(a.Of)
 	for name, value := range a.Of {
-		if err := checkTexts(call, named{"annotation", name}, named{"annotation " + name, value}); err != nil {
-			return err
+		switch {
+		case unfit(name) != "":
+			delete(of, name)
+		case unfit(value) != "":
+			of[name] = strconv.Quote(value) // no value of natra's has quotation marks
 		}
 	}
+	a.Of = of
 	for _, name := range a.Allowed {
 		if err := checkTexts(call, named{"allowed", name}); err != nil {
 			return err
