@@ -391,11 +391,12 @@ int groups_check(struct natra *n, const struct record *record)
 int groups_limit(struct natra *n, uint32_t number,
 		 bool ret_limits[NATRA_DIRECTION_MAX])
 {
-	cleanup_free struct natra_group *group = malloc(sizeof(*group));
 	cleanup_close int fd = groups_map_fd(n);
+	cleanup_free struct natra_group *group = NULL;
 
 	if (fd < 0)
 		return fd;
+	group = malloc(sizeof(*group));
 	if (!group)
 		return fail_errno(n, -ENOMEM, "read the groups");
 	/* A parent has none itself. */

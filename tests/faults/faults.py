@@ -15,7 +15,8 @@ cni-kill the same after SIGKILL
 fq       errors and SIGKILL in jobs that use the qdisc fq, and only in calls
          about qdiscs: for a VM, which has fq but not the time for the rest
 
-inject.c numbers the calls. Two processes share the work, each with a node, a pod and a
+inject.c numbers the calls. With NATRA_SAMPLE, which tools/check sets to the commit, one of three
+fails in a run, in each commit another. Two processes share the work, each with a node, a pod and a
 bpffs of its own.
 """
 import argparse
@@ -216,7 +217,7 @@ def show(rows):
         print(f"FAIL {job}: no fault was injected")
     stride = max((r["stride"] for r in rows), default=1)
     if stride > 1:
-        print(f"a slow machine: every {stride}th call only")
+        print(f"of a slow machine's or a sample's calls: one of {stride}")
     print(f"{faults} faults, {faults - len(bad)} survived")
     return 1 if bad or empty or not rows else 0
 
