@@ -46,6 +46,8 @@ static const char *lost(const struct natra_info *info, const char *program,
 	struct hold hold = {.info = info};
 	struct hold_loss loss;
 
+	if (!hold_may_lose(info))
+		return NULL;
 	hold_read_group(&hold, NULL);
 	assert_int_equal(hold_note(&hold, &e), 0);
 	return hold_lost(&hold, &loss) ? loss.lost : NULL;
