@@ -136,7 +136,6 @@ int groups_join(struct settings *s, const struct asker *asker, struct natra *n,
 		struct log *log, struct failure *failure)
 {
 	struct template_name name;
-	struct group_found found;
 	int r;
 
 	if (!s->group.name)
@@ -162,7 +161,7 @@ int groups_join(struct settings *s, const struct asker *asker, struct natra *n,
 	set_name(&s->policy, name.text);
 	/* If it cannot be found out, attaching finds out. */
 	if (!s->policy.automatic_group &&
-	    group_find(n, s->policy.group, false, &found) == 0)
+	    group_find(n, s->policy.group, false, NULL) == 0)
 		leave_absent(s);
 	return 0;
 }

@@ -228,7 +228,7 @@ int natra_foreach_class_stats(struct natra *n, const char *id,
 }
 
 /* Fills in what passed the programs when somebody last looked. A leg of which nothing is on record
- * limited nothing then. */
+ * limited nothing then, or has been compared since a moment ago only. */
 static int recall_bypass(struct natra *n, struct views *views,
 			 const struct record *record, struct natra_info *info)
 {

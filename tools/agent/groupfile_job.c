@@ -49,10 +49,8 @@ static bool is_new(struct natra *n, const char *name,
 		   const struct group_names *before,
 		   const struct groupfile_report *report)
 {
-	struct group_found found;
-
 	return (!has_name(before, name) && !has_name(&report->names, name)) ||
-	       group_find(n, name, false, &found) == 0;
+	       group_find(n, name, false, NULL) == 0;
 }
 
 static bool set(struct natra *n, const cJSON *item,

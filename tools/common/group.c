@@ -152,6 +152,8 @@ static int take_group(void *arg, const struct natra_group_info *group)
 	if (group->automatic != search->is_automatic ||
 	    strcmp(group->name, search->name) != 0)
 		return 0;
+	if (!found)
+		return 1;
 	/* A newer library's is longer, and an older one's shorter. */
 	found->info = (struct natra_group_info){0};
 	memcpy(&found->info, group,

@@ -32,8 +32,8 @@ struct group_found {
 	char parent[NATRA_GROUP_NAME_MAX + 1];
 };
 
-/* Finds a group that an administrator has made, or an automatic one. Returns 1, 0 if there is
- * none, or -errno. */
+/* Finds a group that an administrator has made, or an automatic one. `ret` may be NULL. Returns 1,
+ * 0 if there is none, or -errno. */
 int group_find(struct natra *n, const char *name, bool is_automatic,
 	       struct group_found *ret);
 

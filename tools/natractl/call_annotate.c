@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../src/policy/fields.h"
 #include "../common/annotations.h"
 #include "../common/namespaces.h"
 #include "../common/text.h"
@@ -94,14 +95,6 @@ static int find_rule(struct request *request, struct pod *pod)
 	return -EBADMSG;
 }
 
-/* Returns whether a policy limits anything. */
-static bool limits(const struct natra_policy *policy)
-{
-	return policy->ingress_rate_bits_per_sec ||
-	       policy->egress_rate_bits_per_sec || policy->group[0] ||
-	       policy->classes_len;
-}
-
 /* Reads Kubernetes' rates, which a pod may always ask for. Others' names for them are not passed on:
  * they are as good as Kubernetes' own to the library. Where bad values are left out, a wrong rate
  * rids a pod of nothing that it has without annotations. */
@@ -120,7 +113,8 @@ static int annotate_rates(struct natra *n, struct pod *pod)
 	asked.annotations_len = 2;
 	asked.allow_all = true;
 	r = natra_policy_annotate(n, &pod->policy, &asked, &none);
-	if (r == -EINVAL && pod->asked.skip_bad && limits(&pod->policy)) {
+	if (r == -EINVAL && pod->asked.skip_bad &&
+	    policy_has_limits(&pod->policy)) {
 		if (!pod->note.text[0])
 			(void)snprintf(pod->note.text, sizeof(pod->note.text),
 				       "%s", natra_error(n));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a pod's annotations make of a policy, in a call that is written in JSON. */
+/* The functions of `natractl call` that apply a pod's annotations to a policy. */
 #ifndef NATRACTL_CALL_ANNOTATE_H
 #define NATRACTL_CALL_ANNOTATE_H
 
