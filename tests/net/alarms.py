@@ -24,7 +24,7 @@ from script import option, run_script
 
 SERVICE, SHORT_PORT = "10.96.0.{}", 5400
 CONNECTIONS = 20
-# What the streams carry at least, a sixteenth of the limits, and all connections of a round.
+# The streams of a pod must carry a sixteenth of its limits, beside the connections of a round.
 LEAST_MB_PER_S, CONNECTIONS_MB = 0.1, CONNECTIONS * 0.005
 # The comparison needs a MB of each direction.
 MOMENT_BYTES, DATAGRAM = 1_500_000, 1200
@@ -35,7 +35,7 @@ class Lane:
     """A pod in one attach mode, and what was asked of it and of those that live for a moment."""
 
     def __init__(self, r, number, mode, seconds):
-        self.r, self.mode, self.number = r, mode, number
+        self.r, self.mode = r, mode
         self.pod, self.client = r.pods[number], r.clients[number]
         self.exempt = r.clients[(number + 1) % len(r.clients)]
         self.asked = self.alarms = self.moments = 0

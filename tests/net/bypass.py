@@ -272,7 +272,7 @@ def paced_group(s):
             shares = s.judge(what, natra)
             s.rep.equal(f"{what}: passed", past(shares), ["in"] if lost else [])
         else:
-            # What nothing limits exceeds no limit, however much passes the programs.
+            # A direction without a limit has none to be passed, however much goes around the hook.
             s.settle(natra)
             shown, _ = s.told(natra)
             s.rep.equal(f"{what}: bypassed", shown, {"in": 0, "out": 0})

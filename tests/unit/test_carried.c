@@ -207,7 +207,7 @@ TH_TEST(test_rates_of_a_group_alone)
 			 NATRA_DIRECTION_INGRESS);
 }
 
-/* Of two legs that judge a direction the one counts that missed less. */
+/* If two legs judge a direction, the one that missed less counts. */
 TH_TEST(test_two_legs)
 {
 	const struct carried_share all = {.bytes = 10 * MB},
