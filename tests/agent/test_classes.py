@@ -12,13 +12,13 @@ from podnode import wait_until
 
 class Classes(KernelCase):
     def classes_of(self, name):
-        """What a pod has: its rate into it, its classes, where its state is pinned and the
-        numbers of its programs."""
+        """What a pod has: its rate into it, its classes (None if they were replaced while they
+        were read), where its state is pinned and the numbers of its programs."""
         shown = json.loads(run(NATRACTL, "--bpffs", str(self.bpffs), "--json", "show",
                                f"net/{name}/eth0"))
         return (shown["policy"]["ingress_rate_bits_per_sec"],
-                [(c["name"], c["egress_rate_bits_per_sec"], c["subnets"])
-                 for c in shown["classes"]],
+                shown["classes"] and [(c["name"], c["egress_rate_bits_per_sec"], c["subnets"])
+                                      for c in shown["classes"]],
                 (shown["pin_path"], shown["ingress_prog_id"], shown["egress_prog_id"]))
 
     def test_edits_of_classes(self):

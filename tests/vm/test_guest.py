@@ -74,6 +74,25 @@ class Guest(unittest.TestCase):
             "slow": "FAIL took over 1 s", "slow-shell": "FAIL took over 1 s"})
         self.assertEqual(self.run_list("good|10|alone|true")[0], 0)
 
+    def test_second_chances(self):
+        """What failed beside another test runs once more at the end, unless too much failed."""
+        lines = [f"{name}|10|beside|echo {name} >>ran; exit {code}"
+                 for name, code in (("flaky", '$(($(grep -c ^flaky$ ran) == 1))'), ("bad", 3))]
+        code, results, out = self.run_list(*lines, "last|10|alone|echo last >>ran")
+        self.assertEqual((code, results), (1, {
+            "last": "PASS", "flaky": "PASS", "bad": "FAIL exit code 3"}), out)
+        ran = (self.top / "ran").read_text().split()
+        self.assertEqual((sorted(ran[:2]), ran[2], sorted(ran[3:])),
+                         (["bad", "flaky"], "last", ["bad", "flaky"]))
+        self.assertEqual(sorted((self.top / "results.cells").read_text().splitlines()), [
+            f"again: {name}: the whole test, by itself" for name in ("bad", "flaky")])
+        for path in ("ran", "results"):
+            (self.top / path).unlink()
+        many = [f"bad-{n}|10|beside|echo bad >>ran; exit 1" for n in range(4)]
+        code, results, out = self.run_list(*many)
+        self.assertEqual((code, len(results), (self.top / "ran").read_text().count("bad")),
+                         (1, 4, 4), out)
+
 
 if __name__ == "__main__":
     unittest.main()
