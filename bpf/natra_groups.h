@@ -59,7 +59,7 @@ natra_inline __u64 natra_group_weigh(__u64 ns, __u32 share)
 		NATRA_GROUP_SHARE_SHIFT);
 }
 
-/* Returns a packet's longest delay as an index of fair_shift. */
+/* Returns the group's unit of time, as a shift, for a packet whose longest delay is delay_ns. */
 natra_inline __u32 natra_group_shift(const struct natra_group_limits *limits,
 				     __u64 delay_ns)
 {

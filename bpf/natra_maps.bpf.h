@@ -17,8 +17,8 @@ struct {
 	__uint(value_size, sizeof(struct natra_config));
 } natra_configs SEC(".maps");
 
-/* The states (struct natra_state), which programs write and user space reads.
- * This map is resized before loading, too. User space maps it, because the counters
+/* The states (struct natra_state), which programs write, and user space reads, clears and
+ * lets owe what another one owed. This map is resized before loading, too. User space maps it, because the counters
  * are a small part of a value. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -28,9 +28,8 @@
 #define NATRA_TINY_BYTES 128
 
 /*
- * Takes a packet's cost out of either bucket. This function is global, so
- * the verifier walks all tries of the loop once, and not once for each kind of
- * packet that gets here.
+ * Takes a packet's cost out of a bucket. This function is global, so the verifier walks its
+ * ways once, and not once for each kind of packet that gets here.
  */
 natra_global __u64 take_global(__u64 *tat_ns, __u64 now_ns, __u64 burst_ns,
 			       __u64 cost_ns, __u64 limit_ns)

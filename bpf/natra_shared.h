@@ -265,7 +265,8 @@ enum natra_report {
 	NATRA_REPORT_MAX
 };
 
-/* Those before this one are reported at most once in a window. */
+/* Those before this one are reported once in a window, flows that become heavy up to
+ * NATRA_EVENT_FLOWS at once. */
 #define NATRA_REPORT_WINDOWS NATRA_REPORT_OVER_LIMIT
 
 /* An event in the ring, written without locks, see natra_events.h. */

@@ -3,7 +3,7 @@
 """Copies a BPF object without the line information of its .BTF.ext section.
 
 The kernel keeps for each loaded program what its BTF and its line information
-have, and the BTF has the text of each line: two thirds of it here. One record is
+have, and the BTF has the text of each line: most of it here. One record is
 left for each function, because the kernel demands it.
 
 usage: strip_lines.py IN OUT

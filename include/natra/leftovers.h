@@ -43,8 +43,8 @@ struct natra_leftovers {
  * @param target         `ifname` and its netns; or `id` alone, of what natra has attached.
  * @param ret_leftovers  `sz` set by the caller. All false if there is nothing,
  *                       and if the interface has no peer in the caller's netns.
- * @return 0; -EINVAL; -ENODEV no such interface; -ENOENT no such netns or id;
- *         -ESTALE; -EPERM; -ENOMEM; others as the kernel returned them.
+ * @return 0; -EINVAL; -ENODEV no such interface; -ENOENT no such netns or id; -EBADE see
+ *         NATRA_CODE_OTHER_INTERFACE; -EPERM; -ENOMEM; others as the kernel returned them.
  */
 NATRA_API int natra_find_leftovers(struct natra *n,
 				   const struct natra_target *target,
@@ -67,7 +67,7 @@ NATRA_API int natra_find_leftovers(struct natra *n,
  * It changes nothing if `waiting_ns` is 0.
  *
  * @param target  as in natra_find_leftovers.
- * @return as natra_find_leftovers.
+ * @return as natra_find_leftovers; -EBUSY a lock; -ECANCELED; -ESTALE.
  */
 NATRA_API int natra_drain_leftovers(struct natra *n,
 				    const struct natra_target *target);
@@ -79,7 +79,7 @@ NATRA_API int natra_drain_leftovers(struct natra *n,
  * on it. natra's own limits hold before anything is removed.
  *
  * @param target  as in natra_find_leftovers.
- * @return as natra_find_leftovers.
+ * @return as natra_find_leftovers; -EBUSY a lock; -ESTALE.
  */
 NATRA_API int natra_remove_leftovers(struct natra *n,
 				     const struct natra_target *target);

@@ -23,8 +23,8 @@
  * one may be used after fork(2). If the process is killed while another thread is in a call, a
  * child that was forked meanwhile keeps what that has locked until the child ends. Processes
  * may work on the same attachment at once: the library locks it. A call that changes
- * something waits 5 s for a process that keeps a lock (it may be stopped), and a minute
- * for a lock that several have one after the other; then it fails with -EBUSY, and
+ * something, natra_foreach_group, and natra_check of a member of a group or beside a change of
+ * classes wait 5 s for a process that keeps a lock (it may be stopped), and a minute for a lock that several have one after the other; then it fails with -EBUSY, and
  * natra_error() names the process and what it has locked. A call may need several locks. Of
  * two processes that read limits and then change them, the last one's limits hold.
  *
@@ -224,8 +224,10 @@ NATRA_API int natra_policy_annotate(struct natra *n,
  *         of an automatic group has a parent; -ECANCELED; -EOPNOTSUPP this kernel or interface
  *         cannot, or the interface's packets begin with neither an Ethernet header nor IP (as
  *         of InfiniBand); -EBUSY EDT is ON and another qdisc is installed, or mq is there for
- *         several transmit queues, or the interface belongs to another id, or another process
- *         had one of natra's locks for 5 s; -EBADE the id has limits on another interface, see
+ *         several transmit queues, or, with NATRA_INGRESS_MODE_PACE, either is so on the
+ *         host-side veth, or the interface belongs to another id, or another process
+ *         had one of natra's locks for 5 s; -ESTALE something else is pinned in the place of the
+ *         groups; -EBADE the id has limits on another interface, see
  *         NATRA_CODE_OTHER_INTERFACE; -ENOTEMPTY see above; -EPERM; -ENOMEM; others as the
  *         kernel returned them.
  */
@@ -238,7 +240,8 @@ NATRA_API int natra_attach(struct natra *n, const struct natra_target *target,
  *
  * The interface is one of the caller's own, to which natra_attach and natra_detach attach for a
  * moment. No group is needed, made or entered, whichever the policy names. The
- * handle has keep_programs.
+ * handle must have keep_programs: without it the programs go again with that detach, and the
+ * call, which succeeds all the same, was in vain.
  *
  * @return as natra_attach.
  */
@@ -266,8 +269,9 @@ NATRA_API int natra_preload(struct natra *n, const struct natra_target *target,
  * The list of subnets is kept if `policy` has none, and so are the classes if `classes` is
  * NULL; any other pointer with `classes_len` 0 takes them away. Those of `policy` may have
  * other rates and DSCPs: counters go on, and each packet is judged by the old lists or by
- * the new ones. If the classes' names or their order are others, or shaped subnets take the
- * place of unshaped ones or of none, the interface is attached again.
+ * the new ones. If the number of classes, their names or their order are others, or a list of
+ * subnets takes the place of one of the other kind or of none, the interface is attached again,
+ * and the counters begin again.
  *
  * @return 0; -EINVAL bad field; -ENOENT not attached; -ENODEV the interface is gone;
  *         -EOPNOTSUPP it is `unshaped`; -ESTALE it is of another ABI; others, also for its
@@ -301,16 +305,19 @@ NATRA_API int natra_upgrade(struct natra *n, const char *id);
  * was the default. A qdisc, clsact or program of others is left.
  *
  * @return 1 removed; 0 there was nothing; -EINVAL; -EBUSY `ifname` alone, and the interface
- *         has another id (natra_find tells it), or a lock; -EPERM; -ENOMEM; others as the
- *         kernel returned them.
+ *         has another id (natra_find tells it), or a lock; -ECANCELED; -EPERM; -ENOMEM; others
+ *         as the kernel returned them.
  */
 NATRA_API int natra_detach(struct natra *n, const struct natra_target *target);
 
 /**
  * @brief Compare the kernel's state with what was last set, and that with a policy.
- * @param policy  NULL, or one to compare with: 0 is the default, and keeps what is fixed
- *                at attach; no list no subnets. The limits of its group are not compared.
- * @return 0 all is there; -ENOENT not attached; -ENODEV the interface is gone; -EBADE something
+ * @param policy  NULL, or one to compare with. A 0 in it is the default, and in what is fixed at
+ *                attach it is what there is. A policy without subnets differs from an attachment
+ *                that has some, and so with classes; lengths without lists, as natra_query
+ *                reports them, stand for those that there are. The limits of its group are not
+ *                compared.
+ * @return 0 all is there; -EINVAL; -ENOENT not attached; -ENODEV the interface is gone; -EBADE something
  *         differs, it is `unshaped`, or without a policy, packets pass natra's programs
  *         (NATRA_CODE_BYPASSED): natra_error() names the setting or the class with both values,
  *         or what is missing, and natra_error_code() tells these apart, and natra_error_about()
@@ -324,7 +331,8 @@ NATRA_API int natra_check(struct natra *n, const char *id,
 /**
  * @brief Report one attachment.
  * @param ret_info  `sz` set by the caller.
- * @return 0; -EINVAL; -ENOENT; -ESTALE; -EPERM; -ENOMEM.
+ * @return 0, also for what natra of another ABI has attached (`other_abi`); -EINVAL; -ENOENT;
+ *         -EPERM; -ENOMEM; others as the kernel returned them.
  */
 NATRA_API int natra_query(struct natra *n, const char *id,
 			  struct natra_info *ret_info);
@@ -353,15 +361,22 @@ NATRA_API int natra_foreach_class(struct natra *n, const char *id,
 
 /**
  * @brief Find the id of the attachment on an interface.
+ * @param target  `ifname` and its netns; `id` is not read.
  * @param ret_id  `size` bytes; NATRA_ID_MAX + 1 have room for each id.
- * @return 0; -EINVAL; -ERANGE it does not fit; -ENOENT nothing attached; -ENODEV; -EPERM;
- *         -ENOMEM.
+ * @return 0; -EINVAL; -ERANGE it does not fit; -ENOENT nothing attached (natra_error_code() is
+ *         NATRA_CODE_NOT_ATTACHED), or no such netns; -ENODEV; -EPERM; -ENOMEM; others as the
+ *         kernel returned them.
  */
 NATRA_API int natra_find(struct natra *n, const struct natra_target *target,
 			 char *ret_id, size_t size);
 
 /**
- * @brief Read the counters, summed over CPUs; they only grow while attached.
+ * @brief Read the counters, summed over CPUs.
+ *
+ * They grow, and begin again where natra_attach, natra_configure and natra_upgrade say so:
+ * `pin_path` of natra_info is another one then. The numbers of heavy flows and
+ * `over_limit_percent` also fall.
+ *
  * @param ret_stats  `sz` set by the caller.
  * @return 0; -EINVAL; -ENOENT; -ESTALE; -EPERM; -ENOMEM.
  */
@@ -443,8 +458,9 @@ NATRA_API int natra_events_open(struct natra *n,
  * that has read all of the old one goes on with the new one.
  *
  * @param ret_event  `sz` set by the caller. Untouched unless 1 is returned.
- * @return 1; 0 there is none at present; -EINVAL; -EPERM; -ENOMEM; others as the
- *         kernel returned them.
+ * @return 1; 0 there is none at present; -EINVAL; -ESTALE something else is pinned in the place
+ *         of the ring or of the groups; -EPERM; -ENOMEM; others as the kernel returned them. If
+ *         what belongs to an event cannot be read, the next one counts it in `lost`.
  */
 NATRA_API int natra_events_read(struct natra_events *events,
 				struct natra_event *ret_event);
@@ -465,7 +481,8 @@ NATRA_API void natra_events_close(struct natra_events *events);
  * @brief Walk the programs on the hooks of an attachment, in the order they run: of filters
  *        (clsact) the first 128 of a hook, and the attachment's own. If the pod's side cannot
  *        be looked at, those of the host side come, and then the error.
- * @return 0; what fn returned; -EINVAL; -ENOENT; -ENODEV; -ESTALE; -EPERM; -ENOMEM.
+ * @return 0; what fn returned; -EINVAL; -ENOENT; -ENODEV; -EPERM; -ENOMEM; others as the kernel
+ *         returned them.
  */
 NATRA_API int natra_foreach_neighbour(struct natra *n, const char *id,
 				      natra_neighbour_fn fn, void *arg);
@@ -506,7 +523,8 @@ NATRA_API int natra_foreach_attachment(struct natra *n, natra_attachment_fn fn,
  *
  * These are attachments whose interface is gone, and the leftovers of killed
  * processes. If `network` is not NULL, natra also removes every attachment of
- * that network whose id is not in `keep`. What stays gets the limits back that a killed
+ * that network whose id is not in `keep`; "" stands for all that were attached without a
+ * network. What stays gets the limits back that a killed
  * process has lifted or half changed.
  *
  * It needs CAP_SYS_PTRACE where a network namespace has no file in /run/netns
@@ -534,7 +552,7 @@ NATRA_API int natra_gc(struct natra *n, const char *network,
  * @return 0; -EINVAL bad field; -ENOENT no such parent; -ENOSPC there are
  *         NATRA_GROUPS_MAX others; -ERANGE the floors of its members, or those of the
  *         groups in its parent, are more than the rate; -ELOOP a parent with a
- *         parent; -ESTALE something else is pinned in the place of the groups;
+ *         parent; -EBUSY a lock; -ESTALE something else is pinned in the place of the groups;
  *         -EPERM; -ENOMEM; others as the kernel returned them.
  */
 NATRA_API int natra_group_set(struct natra *n,
@@ -551,7 +569,7 @@ NATRA_API int natra_group_remove(struct natra *n, const char *name);
 
 /**
  * @brief Walk all groups, those that are automatic as well.
- * @return 0; what fn returned; -EINVAL; -ESTALE; -EPERM; -ENOMEM.
+ * @return 0; what fn returned; -EINVAL; -EBUSY a lock; -ESTALE; -EPERM; -ENOMEM.
  */
 NATRA_API int natra_foreach_group(struct natra *n, natra_group_fn fn,
 				  void *arg);

@@ -127,6 +127,8 @@ int natra_find(struct natra *n, const struct natra_target *target, char *ret_id,
 		r = netns_open(n, &t, &fd);
 	if (r < 0)
 		return r;
+	if (!t.ifname || !t.ifname[0])
+		return refuse(n, -EINVAL, "ifname: missing");
 	t.id = NULL;
 	r = resolve_id(n, &t, fd, id);
 	if (r == -ENOENT)

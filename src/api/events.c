@@ -257,22 +257,18 @@ int natra_events_fd(const struct natra_events *events)
 	return events ? events->timer_fd : -EINVAL;
 }
 
-/* Finds the name of the group that has this place. One that is gone has none. */
+/* Finds the name of the group that has this place, without the lock: a reader does not wait for
+ * whoever changes groups. A group that is gone has no name. */
 static int name_group(struct natra *n, uint32_t place,
 		      struct natra_event *event)
 {
-	cleanup_groups struct groups groups = GROUPS_INIT;
-	const struct natra_group_given *given;
 	int r;
 
 	if (!place || place > 2 * NATRA_GROUPS)
 		return 0;
-	r = groups_open(n, false, &groups);
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-	given = groups_given(&groups, (place - 1) / 2 + 1);
-	(void)str_copy(event->group, sizeof(event->group), given->name);
-	return 0;
+	r = groups_name(n, (place - 1) / 2 + 1, event->group,
+			sizeof(event->group));
+	return r == -ENOENT ? 0 : r;
 }
 
 /* Reads an entry. If another ring has taken the place of this one, goes on with

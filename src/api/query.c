@@ -217,5 +217,5 @@ int natra_foreach_neighbour(struct natra *n, const char *id,
 
 	return r < 0 && r != -ESTALE
 		       ? r
-		       : finish(n, check_neighbours(n, &gen, fn, arg));
+		       : finish_walk(n, check_neighbours(n, &gen, fn, arg));
 }

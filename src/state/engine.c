@@ -18,7 +18,8 @@
 #include "util/cleanup.h"
 
 /*
- * How many slots a bank has, of which a pod takes one to three. The first bank is
+ * How many slots a bank has, of which a pod takes one to three, and as many again for each of
+ * its classes. The first bank is
  * small, so that a node with one limited pod or two does not pay for many; in the others
  * more attachments share the memory of a program, and the time to load it.
  */

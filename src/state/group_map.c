@@ -388,27 +388,52 @@ int groups_check(struct natra *n, const struct record *record)
 	return 0;
 }
 
+/* Copies what the map has of a group at this moment. */
+static int copy_given(struct natra *n, int fd, uint32_t number,
+		      struct natra_group_given *ret_given)
+{
+	cleanup_free struct natra_group *group = malloc(sizeof(*group));
+	const uint32_t place = natra_group_place(number, false) - 1;
+	int r;
+
+	if (!group)
+		return fail_errno(n, -ENOMEM, "read the groups");
+	r = bpf_map_lookup_elem(fd, &place, group);
+	if (r < 0)
+		return fail_errno(n, r, "read a group");
+	*ret_given = group->given;
+	ret_given->name[sizeof(ret_given->name) - 1] = '\0';
+	return 0;
+}
+
+int groups_name(struct natra *n, uint32_t number, char *ret_name, size_t size)
+{
+	cleanup_close int fd = groups_map_fd(n);
+	struct natra_group_given given;
+	int r = fd < 0 ? fd : copy_given(n, fd, number, &given);
+
+	if (r == 0)
+		(void)str_copy(ret_name, size, given.name);
+	return r;
+}
+
 int groups_limit(struct natra *n, uint32_t number,
 		 bool ret_limits[NATRA_DIRECTION_MAX])
 {
 	cleanup_close int fd = groups_map_fd(n);
-	cleanup_free struct natra_group *group = NULL;
+	struct natra_group_given given;
 
 	if (fd < 0)
 		return fd;
-	group = malloc(sizeof(*group));
-	if (!group)
-		return fail_errno(n, -ENOMEM, "read the groups");
 	/* A parent has none itself. */
 	for (int i = 0; i < 2 && number && number <= NATRA_GROUPS; i++) {
-		const uint32_t place = natra_group_place(number, false) - 1;
-		int r = bpf_map_lookup_elem(fd, &place, group);
+		int r = copy_given(n, fd, number, &given);
 
 		if (r < 0)
-			return fail_errno(n, r, "read a group");
+			return r;
 		for (int j = 0; j < NATRA_DIRECTION_MAX; j++)
-			ret_limits[j] |= group->given.rate_bits_per_sec[j] != 0;
-		number = group->given.parent;
+			ret_limits[j] |= given.rate_bits_per_sec[j] != 0;
+		number = given.parent;
 	}
 	return 0;
 }

@@ -91,6 +91,9 @@ int groups_clear_empty(struct natra *n, const struct groups *groups);
  * that were asked for. */
 int groups_check(struct natra *n, const struct record *record);
 
+/* Copies the name of a group, which is "" if it is gone. The groups are not locked. */
+int groups_name(struct natra *n, uint32_t number, char *ret_name, size_t size);
+
 /* Tells in which directions a group or its parent has a rate. The groups are not locked. */
 int groups_limit(struct natra *n, uint32_t number,
 		 bool ret_limits[NATRA_DIRECTION_MAX]);

@@ -5,12 +5,15 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/bpf.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "natra_groups.h"
 #include "state/record.h"
 
 #define RING_SIZE ((uint32_t)sizeof(struct natra_event_ring))
@@ -121,8 +124,8 @@ static uint64_t owner_of(const char *id)
 	return record.slot[LEG_EGRESS].owner;
 }
 
-/* Writes an event as a program would. */
-static void tell(uint64_t owner)
+/* Writes an event as a program would; `place` is that of a group whose limit is exceeded, or 0. */
+static void tell_of(uint64_t owner, enum natra_report reason, uint32_t place)
 {
 	static struct natra_event_ring ring;
 	struct natra_event_entry *entry;
@@ -135,13 +138,19 @@ static void tell(uint64_t owner)
 	entry = &ring.entries[ring.head++ % NATRA_EVENTS];
 	*entry = (struct natra_event_entry){
 		.number = (uint32_t)ring.head,
-		.reason = NATRA_REPORT_HEAVY,
+		.reason = reason,
 		.time_ns = (uint64_t)now.tv_sec * 1000000000 +
 			   (uint64_t)now.tv_nsec,
 		.owner = owner,
+		.tuple.saddr = {400, place},
 	};
 	rig_write(fd, &ring);
 	close(fd);
+}
+
+static void tell(uint64_t owner)
+{
+	tell_of(owner, NATRA_REPORT_HEAVY, 0);
 }
 
 static void is_next(struct natra_events *events, const char *id)
@@ -220,6 +229,41 @@ TH_TEST(event_of_before_an_edit_has_the_name)
 	assert_int_equal(natra_events_read(events, &event), 1);
 	assert_string_equal(event.id, "");
 	natra_events_close(events);
+}
+
+/* The name of a group is read without its lock, so somebody who keeps that holds up no reader. */
+TH_TEST(group_is_named_while_it_is_locked)
+{
+	struct natra_target target = {.sz = sizeof(target), .id = ID};
+	struct natra_policy policy = policy_of(10, 20);
+	struct natra_group_info group = {.sz = sizeof(group), .name = "team"};
+	struct natra_event event = NATRA_INIT(event);
+	struct natra_events *events;
+	struct timespec begin, end;
+	int fd;
+
+	group.egress_rate_bits_per_sec = 20000000;
+	OK(natra_group_set(n, &group));
+	(void)snprintf(policy.group, sizeof(policy.group), "team");
+	assert_int_equal(attach_pod(&policy), 0);
+	assert_int_equal(natra_events_open(n, &events), 0);
+	tell(owner_of(ID));
+	is_next(events, ID);
+	tell_of(owner_of(ID), NATRA_REPORT_OVER_LIMIT,
+		natra_group_place(1, true));
+	fd = open(path_of("../groups"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	assert_int_equal(natra_events_read(events, &event), 1);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	assert_string_equal(event.group, "team");
+	assert_int_equal(event.over_percent, 400);
+	assert_true(end.tv_sec - begin.tv_sec < 4);
+	close(fd);
+	natra_events_close(events);
+	assert_int_equal(natra_detach(n, &target), 1);
+	assert_int_equal(natra_group_remove(n, "team"), 1);
 }
 
 POD_MAIN()

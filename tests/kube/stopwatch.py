@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Counts the commands and the seconds from the files of a release to a capped pod, by chart, by manifest
-and by package, and from "my pod is slow" to its answer.
+and by package, and from "my pod is slow" to its answer. Each command of `kubectl natra` is used on the way.
 
 The commands are those of the pages, by a shell. What a cluster has and this node has not is stood in
 for, and is no command: the DaemonSet's controller, and the scheduler.
@@ -10,6 +10,7 @@ import atexit
 import copy
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -29,7 +30,7 @@ from agentpod import DEPLOY, ROOT, Agent
 from api import Refused
 from cache import HELM, need
 from commands import sh
-from node import WORK, wait, write, write_network
+from node import NAME, WORK, wait, write, write_network
 from pods import IN, OUT, pod_object, rates
 from script import option, some_of
 from traffic import Traffic
@@ -185,6 +186,7 @@ def by_cluster(cluster, watch, install, remove):
     traffic = is_capped(cluster, pods)
     if watch.name == "chart":
         rows["slow"] = slow(watch)
+        each_command(watch, cluster)
     traffic.close()
     cluster.pods.end(["web"])
     Watch(watch.report, "", watch.directory, watch.env)(remove)
@@ -205,6 +207,49 @@ def slow(before):
     watch.report.true("  stats: it loses or waits for packets at its limit", bool(
         re.search(r"(dropped|marked|paced)\D+[1-9]", said)))
     return watch.end()
+
+
+def each_command(before, cluster):
+    """Use each command of kubectl natra, while the pod has a stream each way."""
+    report, watch = before.report, Watch(before.report, "", before.directory, before.env)
+    pod = "default/web"
+    for words, wanted in {
+            "status": rf"^{NAME} +ready +{VERSION} .* (paced|policed) +{re.escape(platform.release())}$",
+            "list": rf"^{NAME}:\n(.*\n)*{pod} +\S+ +\S+ +10M +\S+ +10M +ok ",
+            "list --wide": rf"^{NAME}:\n(.*\n)*.* 10 Mbit/s +10 Mbit/s .* ok +{pod}$",
+            "doctor": rf"^{NAME}:\nsound: natra {VERSION} .* 1 limited$",
+            f"show {pod}": rf"label +{pod}(.*\n)* +ingress +10 Mbit/s(.*\n)*.*\(this\)",
+            f"check {pod}": "^ok$",
+            "top": rf"^{NAME}:\n(.*\n)*{pod} +\S+ +ingress +10M ",
+            f"top {pod}": r"^ingress +tcp +\S+:\d+",
+            "events": rf"^{NAME}:\n(.*\n)*.* heavy .*{pod}$",
+            f"events {pod}": rf" heavy .*{pod}$"}.items():
+        said = watch(f"kubectl natra {words}")
+        report.check(f"  {words}", said.strip()[-60:], wanted, bool(
+            re.search(wanted, said, re.M)))
+    sysdump(watch, cluster, pod)
+
+
+def sysdump(watch, cluster, pod):
+    """What a bug report needs is in one file that others cannot read, without secrets."""
+    report, path = watch.report, Path(watch.directory, watch("kubectl natra sysdump").strip())
+    report.equal("  sysdump: its mode", path.stat().st_mode & 0o777, 0o600)
+    with tarfile.open(path) as tar:
+        files = {m.name.split("/", 1)[1]: tar.extractfile(m).read().decode()
+                 for m in tar.getmembers() if m.isfile()}
+    path.unlink()
+    parts = ("version", "probe", "list", "stats", "groups", "events", "metrics", "doctor", "log", "log-before", "pod")
+    report.equal("  sysdump: its files", sorted(files), sorted(
+        ("agents", "version", *(f"{NAME}/{part}" for part in parts))))
+    # The agent has not begun anew, so it has no log before.
+    report.equal("  sysdump: parts that failed", [
+        name for name, text in files.items() if re.search(r"^exit \d+$", text, re.M)], [f"{NAME}/log-before"])
+    report.equal("  sysdump: the pod is in", [
+        part for part in ("list", "metrics") if pod.split("/")[1] not in files[f"{NAME}/{part}"]], [])
+    everything = "".join(files.values())
+    hidden = [cluster.node.token, *Path(cluster.node.key).read_text().split("\n")[1:3]]
+    report.equal("  sysdump: secrets", [re.findall(r"eyJ[\w-]{16,}|PRIVATE KEY", everything), [
+        text for text in hidden if text in everything]], [[], []])
 
 
 def by_package(cluster, watch):

@@ -261,9 +261,10 @@ static int find_rules(const struct cli *cli, const struct state *s,
 	return r < 0 || !ret->file ? say(path, error.text) : 0;
 }
 
-/* Finds the network namespace. A container of the host's network has no interface of
- * its own: its limits would be those of the whole machine. */
-static int find_netns(struct state *s)
+/* Finds the network namespace, and whether it is the host's: such a container has no interface of
+ * its own, so its limits would be those of the whole machine. It starts without any, also with
+ * --on-error fail, because rates of the hook's args are meant for each container of a node. */
+static int find_netns(struct state *s, bool *ret_is_host)
 {
 	struct stat own, its;
 
@@ -273,9 +274,10 @@ static int find_netns(struct state *s)
 	pid_netns((uint32_t)s->pid, s->netns);
 	if (stat(s->netns, &its) < 0 || stat(OWN_NETNS, &own) < 0)
 		return say(s->netns, strerror(errno));
-	if (its.st_dev == own.st_dev && its.st_ino == own.st_ino)
-		return say(s->container_id,
-			   "it uses the host's network, which is not limited");
+	*ret_is_host = its.st_dev == own.st_dev && its.st_ino == own.st_ino;
+	if (*ret_is_host)
+		(void)say(s->container_id,
+			  "it uses the host's network, which is not limited");
 	return 0;
 }
 
@@ -321,16 +323,17 @@ static int attach(const struct cli *cli, struct state *s, const char *ifname,
 	struct wanted wanted = {.policy = *options,
 				.rates = NATRA_INIT(wanted.rates)};
 	struct rules rules = {.file = NULL};
+	bool is_host = false;
 	int r = find_rules(cli, s, &rules);
 
 	if (r == 0)
 		r = read_limits(cli, s, &rules, &wanted);
 	if (r == 0 && policy_has_limits(&wanted.policy)) {
-		r = find_netns(s);
+		r = find_netns(s, &is_host);
 		target.id = s->id;
 		target.ifname = ifname;
 		target.netns = s->netns;
-		if (r == 0)
+		if (r == 0 && !is_host)
 			r = attach_what_can_be(cli, s, &target, &wanted);
 	}
 	free(wanted.classes);

@@ -12,7 +12,6 @@
 #define PACKET_NO_LAYER SIZE_MAX
 
 #define PACKET_MORE_FRAGMENTS 0x2000
-#define PACKET_DONT_FRAGMENT  0x4000
 
 struct packet {
 	uint8_t data[PACKET_MAX];

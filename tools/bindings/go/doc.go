@@ -22,7 +22,7 @@
 // With CGO_ENABLED=0, or where [Options].Natractl names it, the package runs natractl,
 // one process for each call. Its file can be the static one, so that neither the program
 // nor the node needs a library. Both back ends refuse the same things with the same
-// texts. An attach takes some milliseconds of CPU more this way; what each back end takes is
+// texts, but natractl also takes $NATRA_ATTACH_MODE and $NATRA_EDT_PACING for Auto. An attach takes some milliseconds of CPU more this way; what each back end takes is
 // in tests/bench/results/bindings-cost-6.18.txt.
 //
 // # Errors
@@ -36,8 +36,9 @@
 //
 // Calls on the same attachment or network namespace wait for each other, whichever
 // processes make them. A context ends the wait: the error is then the context's as well
-// as ECANCELED, and nothing was changed. A call that does not wait comes to its end,
-// which takes some milliseconds. [Handle.GC] does not wait for a context.
+// as ECANCELED, and nothing was changed. A call that has begun to change something goes on to
+// its end, and so do [Handle.GC] and [Handle.GCNetwork] from their begin. Only a natractl that has
+// not ended 20 s after the context is killed; what it left half done, [Handle.GC] mends.
 //
 // # What is missing
 //

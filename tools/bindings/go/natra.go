@@ -153,7 +153,8 @@ func (h *Handle) Find(ctx context.Context, target Target) (string, error) {
 	return h.backend.find(ctx, &target)
 }
 
-// Stats reads the counters of an attachment, which only grow while it is attached.
+// Stats reads the counters of an attachment, which begin again when it is attached anew:
+// [Info].PinPath is another one then.
 func (h *Handle) Stats(ctx context.Context, id string) (Stats, error) {
 	if err := checkID("stats", id); err != nil {
 		return Stats{}, err
@@ -246,7 +247,7 @@ func (h *Handle) GC(ctx context.Context) (removed int, err error) {
 }
 
 // GCNetwork does what GC does, and removes every attachment of a network whose id is not
-// in keep.
+// in keep. The network "" is that of all that were attached without one.
 func (h *Handle) GCNetwork(ctx context.Context, network string, keep []string) (removed int, err error) {
 	texts := []named{{"network", network}}
 	for _, id := range keep {
@@ -395,9 +396,10 @@ func (h *Handle) parse(what, text string) (uint64, error) {
 func checkID(call, id string) error { return checkTexts(call, named{"id", id}) }
 
 func checkTarget(call string, t *Target) error {
-	// A file that is closed has no descriptor.
-	if t.NetnsFile != nil && int(t.NetnsFile.Fd()) < 0 {
-		return badField(call, "netns_fd", "-1")
+	// A file that is closed has no descriptor, and to C 0 is none, so that it would take the
+	// caller's own namespace.
+	if t.NetnsFile != nil && int(t.NetnsFile.Fd()) <= 0 {
+		return badField(call, "netns_fd", strconv.Itoa(int(t.NetnsFile.Fd())))
 	}
 	return checkTexts(call, named{"id", t.ID}, named{"ifname", t.Ifname},
 		named{"netns", t.Netns}, named{"network", t.Network}, named{"label", t.Label})

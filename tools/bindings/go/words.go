@@ -22,8 +22,8 @@ type EDTPacing uint32
 // Pacing needs the fq qdisc on the pod's interface.
 const (
 	EDTPacingAuto EDTPacing = iota // if the kernel can, and no other qdisc is there
-	EDTPacingOn                    // fail without it
-	EDTPacingOff                   // never touch a qdisc
+	EDTPacingOn                    // fail without it, where egress is limited
+	EDTPacingOff                   // leave the root qdisc of the pod's interface alone
 )
 
 // FastPass is the treatment of flows under the heavy-hitter threshold.

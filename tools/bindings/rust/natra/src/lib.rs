@@ -6,7 +6,7 @@
 //! pinned in the kernel, so a handle can be dropped at any time.
 //!
 //! Events, neighbours, leftovers, groups, counters of classes, `natra_record_unshaped`,
-//! `natra_preload` and `cancelled_fn` are in `natra-sys` alone.
+//! `natra_parse_class`, `natra_preload` and `cancelled_fn` are in `natra-sys` alone.
 //!
 //! ```no_run
 //! use natra::{Natra, Netns, Policy, Target};
@@ -285,7 +285,8 @@ impl Natra {
     /// Shapes an interface, or replaces how it is shaped.
     ///
     /// An attachment that has classes loses those that are not in the policy;
-    /// [`Natra::configure`] keeps them if the policy has none.
+    /// [`Natra::configure`] keeps them if the policy has none. If it fails while it reads
+    /// back the lists of what it has attached, the limits hold.
     pub fn attach(&mut self, target: &Target, policy: &Policy) -> Result<Info> {
         let (target, policy) = (target.to_c()?, policy.to_c()?);
         let mut info = new_info();
@@ -399,7 +400,8 @@ impl Natra {
     }
 
     /// Removes attachments whose interface is gone, and, with a network, those of that
-    /// network whose id is not in `keep`. Returns how many.
+    /// network whose id is not in `keep`. The network "" is that of all that were attached
+    /// without one. Returns how many.
     pub fn gc(&mut self, network: Option<&str>, keep: &[&str]) -> Result<usize> {
         let network = network.map(|n| c_string("network", n)).transpose()?;
         let keep = keep

@@ -10,7 +10,7 @@ use std::slice;
 
 use natra_sys as sys;
 
-use crate::error::{c_string, Result};
+use crate::error::{c_string, Error, Result};
 use crate::words::{AttachMode, EdtPacing, FastPass, IngressMode, Sli};
 
 /// The place of an interface's network namespace.
@@ -93,6 +93,8 @@ impl Target {
                 target.netns = c.as_ptr();
                 texts.push(c);
             }
+            // To C 0 is no descriptor, and it would take the caller's own namespace.
+            Netns::Fd(0) => return Err(Error::of_field("netns_fd", "is 0")),
             Netns::Fd(fd) => target.netns_fd = *fd,
         }
         Ok(CTarget {
