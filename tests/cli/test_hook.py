@@ -128,6 +128,7 @@ class Hook(unittest.TestCase):
         """It holds whatever the annotations say, and the default where they say nothing."""
         with tempfile.NamedTemporaryFile("w") as f:
             json.dump({"shop": {"max": {"egressRate": "2M"}, "default": {"ingressRate": "3M"}},
+                       "few": {"max": {"egressRate": "2M"}, "allowAnnotations": ["sli"]},
                        "*": {"max": {"egressRate": "1M"}}}, f)
             f.flush()
             options = ("--namespaces", f.name)
@@ -135,6 +136,9 @@ class Hook(unittest.TestCase):
             for annotations, rates in (
                     ({}, "0 1000000"), ({"io.kubernetes.pod.namespace": "x"}, "0 1000000"),
                     ({"io.kubernetes.cri.sandbox-namespace": "shop"}, "3000000 2000000"),
+                    # Kubernetes' rates count also where the rule allows few annotations.
+                    ({"io.kubernetes.pod.namespace": "few", IN: "5M", OUT: "1500k"},
+                     "5000000 1500000"),
                     (shop, "3000000 2000000"), ({**shop, OUT: "1M"}, "3000000 1000000"),
                     ({**shop, IN: "9G"}, "9000000000 2000000")):
                 self.does(self.state(annotations), self.attach(rates), *options)

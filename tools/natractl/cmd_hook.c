@@ -17,6 +17,7 @@
 #include "../../src/policy/environment.h"
 #include "../../src/policy/fields.h"
 #include "../common/annotations.h"
+#include "../common/memory.h"
 #include "../common/namespaces.h"
 #include "../common/stream.h"
 #include "../common/text.h"
@@ -176,6 +177,21 @@ static void lower(const struct natra_policy *conf,
 	namespace_lower(&limits, false, &wanted->rates, note);
 }
 
+/* What the namespace allows, and Kubernetes' rates, which count in each, as by the plugin. */
+static const char **allowed_by(const struct namespace_rule *rule,
+			       size_t *ret_len)
+{
+	const char **of_rule = namespace_allowed(rule, ret_len);
+	const char **texts = memory_new(sizeof(*texts) * (*ret_len + 2));
+
+	for (size_t i = 0; i < *ret_len; i++)
+		texts[i] = of_rule[i];
+	texts[(*ret_len)++] = ANNOTATION_INGRESS;
+	texts[(*ret_len)++] = ANNOTATION_EGRESS;
+	free((void *)of_rule);
+	return texts;
+}
+
 /* Reads what the container asks for, which may be anything: the person who runs it may choose
  * its limits, up to the maximum of its namespace. In a direction for which no annotation has a
  * rate, that of the options holds. Of one that names two namespaces no annotation counts, and it
@@ -196,7 +212,7 @@ static int read_limits(const struct cli *cli, struct state *s,
 	(void)annotations_add(&asked, s->annotations, NULL);
 	asked.allow_all = !rule->has_allowed && !rules->are_two;
 	if (rule->has_allowed && !rules->are_two)
-		asked.allowed = namespace_allowed(rule, &asked.allowed_len);
+		asked.allowed = allowed_by(rule, &asked.allowed_len);
 	r = annotate(cli, s, &asked, &wanted->policy, &wanted->classes);
 	wanted->rates.ingress_rate_bits_per_sec =
 		wanted->policy.ingress_rate_bits_per_sec;
