@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Checks that an attachment takes at most 96 KiB of kernel memory for both directions.
+"""Checks that an attachment takes at most LIMIT_KIB of kernel memory for both directions.
 
 It measures in three ways: what bpftool reports of the new programs and maps, what 50
 attachments take from the kernel's allocators, with their qdiscs and links, and what of
