@@ -53,6 +53,11 @@ class Cilium(Neighbour):
         self.lost = LOST.get((self.tcx, self.replace), {})
         if self.tcx == "off":
             self.gaps = ("clsact-hostside",)
+        # It ends the hook before filters, or redirects past it.
+        if self.replace == "on":
+            self.backstop = ("tcx-podside", "clsact-podside")
+        elif self.tcx == "on":
+            self.backstop = ("clsact-podside",)
         self.programs = built("cilium", "clang-19", "iptables")
 
     def prepare(self):
