@@ -23,8 +23,9 @@
  * one may be used after fork(2). If the process is killed while another thread is in a call, a
  * child that was forked meanwhile keeps what that has locked until the child ends. Processes
  * may work on the same attachment at once: the library locks it. A call that changes
- * something, natra_foreach_group, and natra_check of a member of a group or beside a change of
- * classes wait 5 s for a process that keeps a lock (it may be stopped), and a minute for a lock that several have one after the other; then it fails with -EBUSY, and
+ * something, natra_foreach_group, and natra_check of a member of a group, or of what is just being
+ * changed or seems to be wrong, wait 5 s for a process that keeps a lock (it may be stopped), and
+ * a minute for a lock that several have one after the other; then it fails with -EBUSY, and
  * natra_error() names the process and what it has locked. A call may need several locks. Of
  * two processes that read limits and then change them, the last one's limits hold.
  *
@@ -271,7 +272,8 @@ NATRA_API int natra_preload(struct natra *n, const struct natra_target *target,
  * other rates and DSCPs: counters go on, and each packet is judged by the old lists or by
  * the new ones. If the number of classes, their names or their order are others, or a list of
  * subnets takes the place of one of the other kind or of none, the interface is attached again,
- * and the counters begin again.
+ * and the counters begin again. Lists that a killed process has half changed are not kept: it is
+ * -EUCLEAN until a policy has them all.
  *
  * @return 0; -EINVAL bad field; -ENOENT not attached; -ENODEV the interface is gone;
  *         -EOPNOTSUPP it is `unshaped`; -ESTALE it is of another ABI; others, also for its

@@ -122,6 +122,10 @@ int natra_preload(struct natra *n, const struct natra_target *target,
 		return -EINVAL;
 	n->enters_no_group = true;
 	r = natra_attach(n, target, policy, ret_info);
+	/* Nothing keeps the map of groups until a program has it: the last detach of another process
+	 * may have removed it in between. */
+	if (r == -ENOENT)
+		r = natra_attach(n, target, policy, ret_info);
 	n->enters_no_group = false;
 	if (r < 0) {
 		groups_sweep(n);

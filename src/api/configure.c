@@ -126,6 +126,27 @@ static int lock_limits(struct natra *n, const char *id, struct pin_dir *ret_dir,
 	return r;
 }
 
+static int refuse_interrupted(struct natra *n, const char *id)
+{
+	return refuse(
+		n, -EUCLEAN,
+		"a change of the classes or the subnets of '%s' was interrupted",
+		id);
+}
+
+/* Lists that a killed process has half changed are not kept: a policy has to have them all. */
+static int refuse_half(struct natra *n, const struct record *record,
+		       const struct subnets *given)
+{
+	const bool has_subnets = given->kind || !record->subnets;
+	const bool has_classes = given->classes_len || given->without_classes ||
+				 !record->classes_len;
+
+	return record->is_changing && !(has_subnets && has_classes)
+		       ? refuse_interrupted(n, record->id)
+		       : 0;
+}
+
 static int refuse_gone(struct natra *n, const struct pin_gen *gen)
 {
 	int r = check_exists(n, gen);
@@ -196,6 +217,8 @@ int natra_configure(struct natra *n, const char *id,
 	if (r == 0)
 		r = lock_limits(n, id, &dir, &gen);
 	if (r == 0)
+		r = refuse_half(n, &gen.record, &given);
+	if (r == 0)
 		r = attachment_read_subnets(n, &gen, &pinned);
 	if (r == 0)
 		r = merge_lists(n, &given, &pinned, &p, &merged);
@@ -223,6 +246,8 @@ int natra_upgrade(struct natra *n, const char *id)
 	if (r == 0)
 		r = lock_limits(n, id, &dir, &gen);
 	if (r == 0)
+		r = refuse_half(n, &gen.record, &subnets);
+	if (r == 0)
 		r = refuse_gone(n, &gen);
 	if (r < 0)
 		return r;
@@ -242,12 +267,8 @@ static int await_change(struct natra *n, const char *id, struct pin_gen *gen)
 	pin_close_gen(gen);
 	*gen = (struct pin_gen)PIN_GEN_INIT;
 	r = attachment_lock(n, id, &dir, gen);
-	if (r == 0 && gen->record.is_changing)
-		r = refuse(
-			n, -EUCLEAN,
-			"a change of the classes or the subnets of '%s' was interrupted",
-			id);
-	return r;
+	return r == 0 && gen->record.is_changing ? refuse_interrupted(n, id)
+						 : r;
 }
 
 static bool same_list_of_subnets(const struct subnets *a,
@@ -324,6 +345,40 @@ static int check_foreign(struct natra *n, const struct pin_gen *gen)
 	return -ESTALE;
 }
 
+/* Checks an attachment as it is on record, and compares it with `want` if that is not NULL. */
+static int check_gen(struct natra *n, const struct pin_gen *gen,
+		     const struct natra_policy *want,
+		     const struct subnets *subnets)
+{
+	int r = check_attached(n, gen, -1);
+
+	if (r == 0 && gen->record.unshaped)
+		return refuse_unshaped(n, -EBADE, &gen->record);
+	if (r == 0)
+		r = check_limits(n, gen);
+	if (want && (r == 0 || r == -EBADE)) {
+		struct natra_policy copy = *want;
+
+		r = compare_after(n, r, gen, &copy, subnets);
+	}
+	return r;
+}
+
+/* What somebody changes at this moment looks as if something was wrong with it, so that is looked
+ * at once more, while nobody can. */
+static int check_again(struct natra *n, const char *id, struct pin_gen *gen,
+		       const struct natra_policy *want,
+		       const struct subnets *subnets)
+{
+	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
+	int r;
+
+	pin_close_gen(gen);
+	*gen = (struct pin_gen)PIN_GEN_INIT;
+	r = attachment_lock(n, id, &dir, gen);
+	return r < 0 ? r : check_gen(n, gen, want, subnets);
+}
+
 int natra_check(struct natra *n, const char *id,
 		const struct natra_policy *policy)
 {
@@ -344,13 +399,9 @@ int natra_check(struct natra *n, const char *id,
 		r = await_change(n, id, &gen);
 	if (r < 0)
 		return r;
-	r = check_attached(n, &gen, -1);
-	if (r == 0 && gen.record.unshaped)
-		return refuse_unshaped(n, -EBADE, &gen.record);
-	if (r == 0)
-		r = check_limits(n, &gen);
-	if (policy && (r == 0 || r == -EBADE))
-		r = compare_after(n, r, &gen, &want, &subnets);
+	r = check_gen(n, &gen, policy ? &want : NULL, &subnets);
+	if ((r == -EBADE || r == -ENOENT) && !gen.record.unshaped)
+		r = check_again(n, id, &gen, policy ? &want : NULL, &subnets);
 	/* Who compares would set the policy again, which is of no use here. */
 	if (!policy && r == 0)
 		r = bypass_check(n, &gen);

@@ -45,7 +45,7 @@ static int is_garbage(const struct sweep *sweep, const struct pin_gen *gen)
 
 /* Gives an attachment the limits back that a killed process has lifted. It is not what the
  * caller asked for, so it is no error if it fails; natra_check reports it. */
-static void repair(struct natra *n, const struct pin_gen *gen)
+static void repair(struct natra *n, struct pin_gen *gen)
 {
 	KEEP_ERROR_SCOPE(n);
 

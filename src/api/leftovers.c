@@ -5,6 +5,7 @@
 
 #include "api/structs.h"
 #include "attach/attachment.h"
+#include "attach/identity.h"
 #include "attach/leftovers.h"
 #include "attach/limits.h"
 #include "attach/scene.h"
@@ -40,6 +41,10 @@ static int begin(struct natra *n, const struct natra_target *target,
 		if (r == 0)
 			r = scene_look_recorded(n, pod_fd, &gen.record.pod,
 						&scene);
+		/* A pod can put another one of its interfaces in that place. */
+		if (r == 0)
+			r = identity_check(n, &gen, pod_fd, scene.pod.ifindex,
+					   NULL);
 	} else {
 		return refuse(n, -EINVAL, "id, ifname: one is needed");
 	}

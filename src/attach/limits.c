@@ -191,15 +191,25 @@ static int write_record(struct changing *c, const struct natra_policy *policy)
 		record->limits[i] = c->leg[i].after[0];
 	record->gso_segs = gso_segs(record, &fastest);
 	record->is_changing = 0;
+	record->group_next = 0;
 	return journal_write(c->n, c->gen, JOURNAL_LIMITS);
 }
 
-/* Several calls change the classes, so the record says that they have begun. */
+/* Returns whether the record says that the change goes on. Several calls change the classes, and a
+ * group that slots name must not be taken for empty. */
+static bool is_announced(const struct changing *c)
+{
+	return c->trie_fd >= 0 || c->group != c->gen->record.group_number;
+}
+
 static int begin_change(struct changing *c)
 {
-	if (c->trie_fd < 0)
+	struct record *record = &c->gen->record;
+
+	if (!is_announced(c))
 		return 0;
-	c->gen->record.is_changing = 1;
+	record->is_changing = c->trie_fd >= 0;
+	record->group_next = c->group == record->group_number ? 0 : c->group;
 	return journal_write(c->n, c->gen, JOURNAL_LIMITS);
 }
 
@@ -211,9 +221,12 @@ static void undo_record(const struct changing *c, const struct record *before,
 	KEEP_ERROR_SCOPE(c->n);
 
 	c->gen->record = *before;
-	if (!is_undone)
+	if (!is_undone) {
 		c->gen->record.is_changing = c->trie_fd >= 0;
-	if (c->trie_fd >= 0)
+		c->gen->record.group_next =
+			c->group == before->group_number ? 0 : c->group;
+	}
+	if (is_announced(c))
 		(void)journal_write(c->n, c->gen, JOURNAL_LIMITS);
 }
 
@@ -365,12 +378,17 @@ int limits_restore(struct natra *n, const struct pin_gen *gen)
 	return gen->record.unshaped ? 0 : give_legs(n, gen, none);
 }
 
-int limits_repair(struct natra *n, const struct pin_gen *gen)
+int limits_repair(struct natra *n, struct pin_gen *gen)
 {
 	cleanup_pin_dir struct pin_dir lifting = PIN_DIR_INIT;
 	int r = pin_dir_try_lock(n, gen->path, &lifting);
 
 	if (r == -EBUSY)
 		return 0;
-	return r < 0 ? r : limits_restore(n, gen);
+	if (r == 0)
+		r = limits_restore(n, gen);
+	if (r < 0 || !gen->record.group_next)
+		return r;
+	gen->record.group_next = 0;
+	return journal_write(n, gen, JOURNAL_LIMITS);
 }

@@ -27,6 +27,6 @@ int limits_lift(struct natra *n, const struct pin_gen *gen,
 int limits_restore(struct natra *n, const struct pin_gen *gen);
 
 /* Does the same unless a process has lifted them that will give them back. */
-int limits_repair(struct natra *n, const struct pin_gen *gen);
+int limits_repair(struct natra *n, struct pin_gen *gen);
 
 #endif

@@ -8,6 +8,7 @@
 #include "attach/check.h"
 #include "attach/identity.h"
 #include "attach/teardown.h"
+#include "state/journal.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 
@@ -121,17 +122,19 @@ int order_look_before(struct natra *n, const struct pin_dir *dir,
 	return r < 0 ? r : 1;
 }
 
-int order_confirm(struct natra *n, const struct order *order,
-		  const struct pin_gen *before, const struct pin_gen *gen)
+int order_complete(struct natra *n, const struct order *order,
+		   const struct pin_gen *before, struct pin_gen *gen)
 {
 	const struct record_link *pod = &gen->record.pod;
-	int r;
+	int r = 0;
 
-	if (before->record.pod.netns_cookie != pod->netns_cookie)
-		return 0;
-	r = identity_check(n, before, order->scene.pod_fd, pod->ifindex,
-			   &gen->record);
+	if (before && before->record.pod.netns_cookie == pod->netns_cookie)
+		r = identity_check(n, before, order->scene.pod_fd, pod->ifindex,
+				   &gen->record);
+	if (r == 0)
+		r = journal_write(n, gen, JOURNAL_COMPLETE);
 	if (r < 0)
-		teardown_undo(n, gen, &before->record, order->scene.pod_fd);
+		teardown_undo(n, gen, before ? &before->record : NULL,
+			      order->scene.pod_fd);
 	return r;
 }

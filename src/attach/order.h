@@ -34,9 +34,10 @@ bool order_is_for(const struct record *record, const struct scene *scene);
  */
 int order_look_before(struct natra *n, const struct pin_dir *dir,
 		      const struct order *order, struct pin_gen *ret_before);
-/* Looks once more when the order is carried out: processes in the pod may have changed the
- * interface meanwhile. If so, it undoes the new generation and returns -EBADE. */
-int order_confirm(struct natra *n, const struct order *order,
-		  const struct pin_gen *before, const struct pin_gen *gen);
+/* Lets the new generation count from now on, or undoes it. Processes in the pod may have changed the
+ * interface since order_look_before, if there is a generation before (NULL: none): then it returns
+ * -EBADE, and until that is sure, the one before counts, also if this process is killed. */
+int order_complete(struct natra *n, const struct order *order,
+		   const struct pin_gen *before, struct pin_gen *gen);
 
 #endif

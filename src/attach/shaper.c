@@ -372,11 +372,7 @@ static int build(struct attempt *a)
 	r = prepare_pace(a);
 	if (r == 0)
 		r = netns_run(a->n, a->order->scene.pod_fd, build_pod_site, a);
-	if (r == 0 && record->host.ifindex)
-		r = attach_host_site(a);
-	if (r < 0)
-		return r;
-	return journal_write(a->n, &a->gen, JOURNAL_COMPLETE);
+	return r == 0 && record->host.ifindex ? attach_host_site(a) : r;
 }
 
 /* Pins the record, while the group that it names cannot be removed. */
@@ -572,8 +568,8 @@ int shaper_attach(struct natra *n, const struct pin_dir *dir,
 	}
 
 	r = try_modes(n, dir, order, exists ? &before : NULL, &gen);
-	if (r == 0 && exists)
-		r = order_confirm(n, order, &before, &gen);
+	if (r == 0)
+		r = order_complete(n, order, exists ? &before : NULL, &gen);
 	if (r < 0) {
 		if (order->policy.automatic_group)
 			groups_sweep(n);

@@ -291,6 +291,13 @@ int hook_clsact_attach(struct natra *n, struct netlink *nl,
 	/* A priority has filters of one kind and one protocol only. */
 	if (r == -EINVAL)
 		r = add_filter(nl, hook, prog_fd, prog_id, OWN_PRIORITY);
+	/* Somebody else, perhaps in the pod, has taken it: another mode may be possible. */
+	if (r == -EINVAL)
+		return with_code(
+			n, NATRA_CODE_OTHER_QDISC,
+			refuse(n, -EOPNOTSUPP,
+			       "a filter of another kind has natra's priority on the clsact %s of ifindex %u (%s)",
+			       name_of(hook), hook->ifindex, nl->extack));
 	return r < 0 ? fail_errno(n, r,
 				  "attach to the clsact %s of ifindex %u (%s)",
 				  name_of(hook), hook->ifindex, nl->extack)

@@ -366,8 +366,9 @@ static int sweep_slots(struct natra *n, const struct bank *b,
 
 		if (r == -ENOENT)
 			return used;
-		if (r == 0 && config.owner && owners &&
-		    !is_owner(owners, config.owner))
+		if (r < 0)
+			return r;
+		if (config.owner && owners && !is_owner(owners, config.owner))
 			r = bank_free_slot(n, b, i);
 		else if (config.owner)
 			used = 1;

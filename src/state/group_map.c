@@ -268,11 +268,25 @@ static bool is_of_namespace(const char *label, const char *of)
 	return len && of[len] && strncmp(label, of, len + 1) == 0;
 }
 
+static void note_record(const struct listing *listing,
+			const struct record *record, uint32_t number)
+{
+	struct groups_members *members = &listing->list[number];
+
+	if (!number)
+		return;
+	members->count++;
+	members->of_namespace |= is_of_namespace(record->label, listing->label);
+	members->floor_bits_per_sec +=
+		record_get_policy(record).group_floor_bits_per_sec;
+	(void)str_copy(members->id, sizeof(members->id), record->id);
+}
+
 /* One that is being built counts as well: its record is all that keeps its group. */
 static int note_gen(void *arg, struct pin_gen *gen)
 {
 	const struct listing *listing = arg;
-	struct groups_members *members;
+	const struct record *record = &gen->record;
 
 	if (may_be_member(gen)) {
 		listing->list->count++;
@@ -280,16 +294,11 @@ static int note_gen(void *arg, struct pin_gen *gen)
 			       gen->kind == RECORD_NONE ? gen->path
 							: gen->record.id);
 	}
-	if (gen->kind != RECORD_OWN || !gen->record.group_number ||
-	    (listing->except && strcmp(gen->record.id, listing->except) == 0))
+	if (gen->kind != RECORD_OWN ||
+	    (listing->except && strcmp(record->id, listing->except) == 0))
 		return 0;
-	members = &listing->list[gen->record.group_number];
-	members->count++;
-	members->of_namespace |=
-		is_of_namespace(gen->record.label, listing->label);
-	members->floor_bits_per_sec +=
-		record_get_policy(&gen->record).group_floor_bits_per_sec;
-	(void)str_copy(members->id, sizeof(members->id), gen->record.id);
+	note_record(listing, record, record->group_number);
+	note_record(listing, record, record->group_next);
 	return 0;
 }
 

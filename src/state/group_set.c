@@ -137,10 +137,10 @@ static int find_place(struct change *c)
 		return r;
 	c->number = groups_find_free(c->groups, automatic);
 	/* Processes that were killed may have left some. */
-	if (!c->number)
+	if (!c->number) {
 		r = groups_clear_empty(c->n, c->groups);
-	if (r > 0)
 		c->number = groups_find_free(c->groups, automatic);
+	}
 	if (r < 0)
 		return r;
 	if (!c->number)

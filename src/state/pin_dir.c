@@ -112,13 +112,14 @@ int pin_dir_make(struct natra *n, const char *path)
 }
 
 /* Mounts bpffs under a lock, so that only one process does: a second mount
- * would hide what is pinned in the first. */
+ * would hide what is pinned in the first. The directory below it is sysfs', which any
+ * process that sees it can lock for ever: nobody's limits are to wait for that. */
 static int mount_bpffs(struct natra *n)
 {
 	cleanup_lock int fd = -1;
 	int r = lock_dir(n, n->bpffs, LOCK_BEFORE, &fd);
 
-	if (r < 0 && r != -EAGAIN)
+	if (r < 0 && r != -EAGAIN && r != -EBUSY)
 		return r;
 	r = place_is_mounted(n);
 	if (r == 0)

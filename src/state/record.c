@@ -114,7 +114,7 @@ bool record_valid(struct record *m)
 	if (m->magic != NATRA_PIN_MAGIC || m->abi != NATRA_PIN_ABI ||
 	    m->size != sizeof(*m) || m->mode >= NATRA_ATTACH_MODE_MAX ||
 	    m->subnets > SUBNETS_UNSHAPED || !m->subnets != !m->subnets_len ||
-	    m->group_number > NATRA_GROUPS)
+	    m->group_number > NATRA_GROUPS || m->group_next > NATRA_GROUPS)
 		return false;
 	policy = record_get_policy(m);
 	return policy_check(&policy, error, sizeof(error)) == 0;

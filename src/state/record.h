@@ -140,9 +140,12 @@ struct record {
 	uint32_t group_is_automatic;
 	uint32_t group_number; /* 0: in none */
 	struct record_port port;
+	/* The group that its slots are being put into, which a process that is killed does not end: it
+	 * is a member of both. 0: none, or the same one. */
+	uint32_t group_next;
 	/* These bytes are 0. A field may be added here without a new ABI if 0
 	 * in it means what builds without the field do. */
-	uint8_t reserved[392];
+	uint8_t reserved[388];
 };
 
 #define RECORD_PREFIX_SIZE 1520

@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "state/record.h"
+
 #define TEAM "team a"
 
 static int count(void *arg, const struct natra_group_info *group)
@@ -405,6 +407,84 @@ TH_TEST(a_group_stays_until_the_record_names_it)
 	assert_int_equal(look_for(TEAM, false).members, 1);
 	rig_detach(n, ID);
 	remove_group(TEAM);
+}
+
+/* A process was killed when it had put a pod's slots into another group, and had not written the
+ * record: the place of that group goes to no other one until natra_gc has taken them out. */
+TH_TEST(a_group_stays_while_slots_may_name_it)
+{
+	struct natra_group_info limits = group_of(NULL, 50);
+	struct pod second = pod_make("second");
+	struct natra_target target = pod_target(&second, "second");
+	struct natra_policy policy = member_of(TEAM);
+	const struct natra_policy own = policy_of(10, 20);
+	struct record record;
+	uint32_t number;
+	int fd;
+
+	policy.automatic_group = &limits;
+	OK(natra_attach(n, &target, &policy, NULL));
+	fd = rig_open_pin(n, "second", "meta");
+	rig_read(fd, &record);
+	number = record.group_number;
+	(void)close(fd);
+	assert_int_equal(attach_pod(&own), 0);
+	fd = rig_open_pin(n, ID, "meta");
+	rig_read(fd, &record);
+	record.group_next = number;
+	rig_write(fd, &record);
+	rig_detach(n, "second");
+	assert_int_equal(look_for(TEAM, true).members, 1);
+	OK(natra_gc(n, NULL, NULL, 0, NULL));
+	rig_read(fd, &record);
+	assert_int_equal(record.group_next, 0);
+	(void)close(fd);
+	OK(natra_gc(n, NULL, NULL, 0, NULL));
+	assert_int_equal(count_groups(), 0);
+	rig_detach(n, ID);
+	pod_remove(&second);
+}
+
+/* The record that a write to another map is to find named as the next group. */
+static struct {
+	int record_fd; /* -1: nobody looks */
+	uint32_t next;
+} watch = {.record_fd = -1};
+
+/* Takes the place of libbpf's function, also for the library. */
+int bpf_map_update_elem(int fd, const void *key, const void *value, __u64 flags)
+{
+	int (*update)(int, const void *, const void *, __u64);
+	struct record record;
+
+	*(void **)&update = dlsym(RTLD_NEXT, __func__);
+	if (watch.record_fd >= 0) {
+		rig_read(watch.record_fd, &record);
+		watch.next = record.group_next ? record.group_next : watch.next;
+	}
+	return update(fd, key, value, flags);
+}
+
+/* While a pod goes from one group to another its record names both, and none behind it. */
+TH_TEST(a_change_of_group_is_announced)
+{
+	struct natra_policy policy = member_of(TEAM);
+	struct record record;
+
+	make_group(TEAM, 100);
+	make_group("other", 100);
+	assert_int_equal(attach_pod(&policy), 0);
+	policy = member_of("other");
+	watch.record_fd = rig_open_pin(n, ID, "meta");
+	OK(natra_configure(n, ID, &policy));
+	rig_read(watch.record_fd, &record);
+	(void)close(watch.record_fd);
+	watch.record_fd = -1;
+	assert_int_equal(watch.next, record.group_number);
+	assert_int_equal(record.group_next, 0);
+	rig_detach(n, ID);
+	remove_group(TEAM);
+	remove_group("other");
 }
 
 /* The interface of the last member may go, and so may a process that has made a group and

@@ -212,6 +212,30 @@ TH_TEST(empty_clsact_of_another_stays)
 	rig_sh("tc -n " POD " qdisc show dev eth0 | grep -q 'qdisc clsact'");
 }
 
+/* A pod makes a filter of another kind there, so that natra's cannot be made: another mode, or an
+ * error that says so, and the host side is not left out for it. */
+TH_TEST(filter_in_its_place_is_no_end)
+{
+	struct natra_target target = pod_target(&pod, ID);
+	struct natra_policy policy = policy_of(10, 0);
+
+	rig_sh("tc -n " POD " qdisc add dev eth0 clsact");
+	for (int priority = 1; priority <= 2; priority++)
+		rig_sh("tc -n " POD
+		       " filter add dev eth0 ingress protocol ip prio %d u32"
+		       " match u32 0 0",
+		       priority);
+	policy.attach_mode = NATRA_ATTACH_MODE_CLSACT_PODSIDE;
+	GIVES(-EOPNOTSUPP, natra_attach(n, &target, &policy, NULL));
+	assert_int_equal(natra_error_code(n), NATRA_CODE_OTHER_QDISC);
+	says(n, "filter of another kind", "clsact");
+	/* Without TCX this is what becomes of it. */
+	policy.attach_mode = NATRA_ATTACH_MODE_AUTO;
+	OK(natra_attach(n, &target, &policy, NULL));
+	OK(natra_check(n, ID, NULL));
+	rig_detach(n, ID);
+}
+
 static void pod_has_no_clsact(void)
 {
 	rig_sh("! tc -n " POD " qdisc show dev eth0 | grep -q 'qdisc clsact'");

@@ -8,8 +8,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../../bpf/natra_shared.h"
@@ -138,9 +140,53 @@ TH_TEST(check_waits_for_a_change)
 	assert_int_equal(check_meanwhile(false), -EUCLEAN);
 	GIVES(-EUCLEAN, natra_check(n, ID, NULL));
 	says(n, ID, "interrupted");
+	/* What is half changed is not taken for what was asked for. */
+	GIVES(-EUCLEAN, natra_upgrade(n, ID));
+	policy.classes = NULL;
+	GIVES(-EUCLEAN, natra_configure(n, ID, &policy));
+	policy.classes = &class;
 	/* To set the classes again is what the header advises. */
 	OK(natra_configure(n, ID, &policy));
 	OK(natra_check(n, ID, &policy));
+}
+
+static _Atomic bool ends;
+
+/* Changes rates, and attaches anew each other time. */
+static void *change_again(void *arg)
+{
+	struct natra *other = rig_open();
+	struct natra_target target = pod_target(&pod, ID);
+	int *result = arg;
+
+	for (unsigned int i = 1; !ends && *result == 0; i++) {
+		struct natra_policy policy = policy_of(10 + i % 7, 20);
+
+		policy.sli = i & 2 ? NATRA_SLI_ON : NATRA_SLI_OFF;
+		*result = natra_attach(other, &target, &policy, NULL);
+	}
+	natra_close(other);
+	return NULL;
+}
+
+/* Who looks while somebody changes the limits, or replaces the programs, sees nothing wrong. */
+TH_TEST(check_beside_changes)
+{
+	const struct natra_policy policy = policy_of(10, 20);
+	const time_t until = time(NULL) + 3;
+	pthread_t thread;
+	int result = 0, wrong = 0;
+
+	assert_int_equal(attach_pod(&policy), 0);
+	assert_int_equal(pthread_create(&thread, NULL, change_again, &result),
+			 0);
+	while (time(NULL) < until && !wrong)
+		wrong = natra_check(n, ID, NULL);
+	ends = true;
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(result, 0);
+	if (wrong)
+		fail_msg("%d: %s", wrong, natra_error(n));
 }
 
 /* Nobody can write to a frozen map, so neither the change nor its undoing succeeds. */

@@ -186,6 +186,21 @@ TH_TEST(one_bpffs)
 	rig_sh("[ $(grep -c ' " BPFFS " ' /proc/self/mountinfo) -eq 1 ]");
 }
 
+/* Before bpffs is mounted its directory is one that a process without privileges can lock. */
+TH_TEST(a_lock_of_anybody_keeps_bpffs_from_nobody)
+{
+	struct job job = job_of(0, "mount");
+	int fd;
+
+	rig_sh("umount " BPFFS);
+	fd = open(BPFFS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	run(&job, 1, whole_life);
+	(void)close(fd);
+	all_well(&job, 1);
+	rig_sh("[ $(grep -c ' " BPFFS " ' /proc/self/mountinfo) -eq 1 ]");
+}
+
 /* All threads succeed at the same time, and there is one attachment. */
 TH_TEST(same_id)
 {
