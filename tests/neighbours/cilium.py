@@ -51,8 +51,7 @@ class Cilium(Neighbour):
         self.name = f"Cilium 1.18.3, TCX {self.tcx}, replaces kube-proxy: {self.replace}"
         self.said = SAID[self.tcx]
         self.lost = LOST.get((self.tcx, self.replace), {})
-        if self.tcx == "off":
-            self.gaps = ("clsact-hostside",)
+        self.gaps = ("clsact-hostside",)
         # It ends the hook before filters, or redirects past it.
         if self.replace == "on":
             self.backstop = ("tcx-podside", "clsact-podside")
