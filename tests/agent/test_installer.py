@@ -75,6 +75,24 @@ class Install(Case):
         agent.wait_ready()
         self.assertIs(self.node.chain()[1][-1]["requireNamespaces"], True)
 
+    def test_namespaces_and_lists_of_others(self):
+        """Lists that natra may not change lack the key that ADD needs them by, and are taken as
+        they are."""
+        file = self.node.root / "namespaces.json"
+        file.write_text("{}")
+        own = json.loads(FLANNEL)
+        own["plugins"].append({"type": "natra", "capabilities": {"bandwidth": True}})
+        path = self.node.net / "10-flannel.conflist"
+        for mode, made, text in (("auto", "present", json.dumps(own)),
+                                 ("bandwidth", "bandwidth", K3S)):
+            path.write_text(text)
+            agent = self.last = self.agent("--namespaces", str(file), "--mode", mode)
+            agent.wait_ready()
+            self.assertEqual(words(agent.wait("msg=installed"))["mode"], made)
+            agent.wait("says no requireNamespaces: pods that start")
+            self.assertEqual(path.read_text(), text)
+            agent.stop()
+
     def test_list(self):
         agent = self.agent()
         agent.wait_ready()

@@ -110,21 +110,36 @@ class Harm(Case):
                              json.loads(own)["plugins"])
 
     def test_copy_of_natras_own_list(self):
-        """Istio may copy natra's list as the primary one; the copy is Istio's."""
+        """Istio may copy natra's list as the primary one; the copy is Istio's. What it says of
+        namespaces holds as long as it is there."""
         node = self.node({"10-flannel.conflist": FLANNEL})
-        self.done(node.install())
+        namespaces = node.root / "var/lib/natra/namespaces.json"
+        require = "--conf", "requireNamespaces=true"
+        self.done(node.install(*require))
+        namespaces.parent.mkdir(exist_ok=True)
+        namespaces.write_text("{}")
         text = json.loads((node.net /
                            "00-natra-10-flannel.conflist").read_text())
         text["plugins"].append({"type": "istio-cni"})
         istio = node.net / "02-istio-cni.conflist"
         istio.write_text(json.dumps(text))
-        self.assertEqual(self.done(node.install("--json")).json["mode"],
-                         "present")
+        for keys in (), require:
+            r = self.done(node.install("--json", *keys))
+            self.assertEqual(r.json["mode"], "present")
+            self.assertNotIn("requireNamespaces", r.err)
         self.assertEqual(node.types(), ["flannel", "portmap", "natra",
                                         "istio-cni"])
+        self.refused(node, "--conf", "fastPass=off", *require, words=["not natra's to change"])
         r = self.done(node.uninstall(), 3)
         self.assertIn("02-istio-cni.conflist names it", r.err)
         self.assertTrue(istio.exists())
+        # Its element still asks for the file.
+        self.assertTrue(namespaces.exists())
+        istio.unlink()
+        self.done(node.uninstall("--dry-run"))
+        self.assertTrue(namespaces.exists())
+        self.done(node.uninstall())
+        self.assertFalse(namespaces.parent.exists())
 
     def test_multus(self):
         multus = '{"cniVersion": "0.3.1", "name": "m", "type": "multus"}'
@@ -237,6 +252,9 @@ class Harm(Case):
             self.assertEqual(node.names(), ["10-flannel.conflist", "natra"])
         self.refused(node, "--conf", "fastPass=off", words=["has natra"])
         self.refused(node, "--mode", "dropin", words=["has natra"])
+        # The plugin reads the file of namespaces without the key, too.
+        r = self.done(node.install("--conf", "requireNamespaces=true"))
+        self.assertIn("says no requireNamespaces: pods that start", r.err)
         r = self.done(node.uninstall("--force"), 3)
         self.assertIn("10-flannel.conflist names it", r.err)
         (node.net / "10-flannel.conflist").write_text(FLANNEL)

@@ -126,6 +126,10 @@ class Modes(Case):
                 after = node.state(times=True)
                 self.assertNotIn("copy", self.done(node.install(
                     "--mode", "bandwidth")).out)
+                self.assertIn("says no requireNamespaces", self.done(node.install(
+                    "--mode", "bandwidth", "--conf", "requireNamespaces=true")).err)
+                self.refused(node, "--mode", "bandwidth", "--conf", "requireNamespaces=true",
+                             "--conf", "fastPass=off", words=["cannot be written into"])
                 self.assertEqual(node.state(times=True), after)
                 if kind == "none":
                     # The list still names the plugin.

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../common/keys.h"
 #include "../common/log.h"
 #include "../common/name.h"
 
@@ -155,8 +156,8 @@ static const char *read_namespaces(struct options *o, const char *value)
 {
 	o->namespaces = value;
 	/* Without the copy ADD cannot know the maximums of a pod. */
-	cJSON_DeleteItemFromObject(o->conf, "requireNamespaces");
-	cJSON_AddTrueToObject(o->conf, "requireNamespaces");
+	cJSON_DeleteItemFromObject(o->conf, REQUIRE_NAMESPACES);
+	cJSON_AddTrueToObject(o->conf, REQUIRE_NAMESPACES);
 	return check_path(value);
 }
 

@@ -15,6 +15,9 @@
 	X(logLevel, log_level)                                                 \
 	X(requireNamespaces, require_namespaces)
 
+/* The agent sets this one by itself. */
+#define REQUIRE_NAMESPACES "requireNamespaces"
+
 /* Lists the keys of subnets, classes and groups. */
 #define LIMIT_KEYS(X)                                                          \
 	X(shapedSubnets)                                                       \

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "../common/keys.h"
 #include "../common/text.h"
 #include "dropins.h"
 
@@ -115,6 +116,21 @@ static char *against_list(const struct chain *chain)
 	return against_first(lists, lists_first(lists), primary);
 }
 
+/* Returns whether natra's element is to have keys that nothing stands in for. The agent adds
+ * requireNamespaces to whatever its user gives: the plugin reads the file of namespaces without
+ * that, too, and an element that cannot have it only lets pods start while the file is missing. */
+static bool has_keys(const struct install *i)
+{
+	const cJSON *key;
+
+	cJSON_ArrayForEach(key, i->request->conf)
+	{
+		if (strcmp(key->string, REQUIRE_NAMESPACES) != 0)
+			return true;
+	}
+	return false;
+}
+
 static char *against_bandwidth(const struct chain *chain)
 {
 	const struct install *i = chain->i;
@@ -123,7 +139,7 @@ static char *against_bandwidth(const struct chain *chain)
 	if (!list_count(primary, BANDWIDTH_NAME, NULL) &&
 	    !(reads_dropins(chain) && chain->dropins.bandwidth))
 		return text_format("%s has no plugin bandwidth", primary->file);
-	if (i->request->conf && i->request->conf->child)
+	if (has_keys(i))
 		return text_format(
 			"keys of the configuration cannot be written into %s, which is not natra's",
 			primary->file);
@@ -145,7 +161,7 @@ static int decide_present(struct install *i, const char *file,
 
 	if (i->request->mode != INSTALL_AUTO)
 		return refuse_mode(i, i->request->mode, why);
-	if (i->request->conf && i->request->conf->child)
+	if (has_keys(i))
 		return install_fail(i, -EOPNOTSUPP,
 				    "%s, and is not natra's to change", why);
 	ret->mode = INSTALL_PRESENT;

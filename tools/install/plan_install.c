@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "../common/json.h"
+#include "../common/keys.h"
 #include "../common/name.h"
 #include "../common/text.h"
 #include "../pods/element.h"
@@ -104,6 +105,24 @@ static int check_primary(struct install *i, const struct list *primary)
 	return 0;
 }
 
+/* Warns of an element that is not natra's to change, and lets pods start without a maximum while the
+ * plugin's file of namespaces is missing. */
+static void warn_of_namespaces(const struct install *i,
+			       struct install_plan *plan)
+{
+	cleanup_json cJSON *element =
+		plan->element ? cJSON_Parse(plan->element) : NULL;
+
+	if ((plan->mode == INSTALL_PRESENT ||
+	     plan->mode == INSTALL_BANDWIDTH) &&
+	    cJSON_IsTrue(json_get(i->request->conf, REQUIRE_NAMESPACES)) &&
+	    !cJSON_IsTrue(json_get(element, REQUIRE_NAMESPACES)))
+		plan_warn(
+			plan,
+			"the list's own element says no " REQUIRE_NAMESPACES
+			": pods that start while natra-agent's copy of the namespaces' maximums is missing have none");
+}
+
 static void warn(const struct install *i, struct install_plan *plan,
 		 const struct lists *lists, const struct list *primary)
 {
@@ -141,6 +160,7 @@ static void warn(const struct install *i, struct install_plan *plan,
 			plan,
 			"the runtime's version is not known: if it reads drop-ins, %s calls the plugin bandwidth, and both limit",
 			dropins.bandwidth);
+	warn_of_namespaces(i, plan);
 	if (i->misplaced)
 		plan_warn(plan, "%s", i->misplaced);
 	if (i->settings.wrong)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../common/json.h"
+#include "../common/keys.h"
 #include "../common/program.h"
 #include "../common/text.h"
 
@@ -242,7 +243,7 @@ int plugin_check(struct install *i, const char *version, const cJSON *element)
 	if (!cJSON_GetObjectItem(conf, "logFile"))
 		cJSON_AddStringToObject(conf, "logFile", "");
 	/* The plugin runs in another root directory than for pods, without the node's copy. */
-	cJSON_DeleteItemFromObject(conf, "requireNamespaces");
+	cJSON_DeleteItemFromObject(conf, REQUIRE_NAMESPACES);
 	text = cJSON_PrintUnformatted(conf);
 	r = call(i, "STATUS", text, &output);
 	if (r < 0)

@@ -133,7 +133,7 @@ static int work(struct job *job, struct install_plan **ret)
 	return r;
 }
 
-/* Pods that start later have nothing of natra's. */
+/* Pods that start later have nothing of natra's, once no list names the plugin. */
 static void remove_namespaces(const struct cli *cli)
 {
 	const char *root = cli->opts.value[OPT_ROOT];
@@ -248,8 +248,9 @@ int cmd_uninstall(struct cli *cli)
 	if (!cli->opts.value[OPT_DRY_RUN])
 		(void)natra_gc(cli->n, NULL, NULL, 0, NULL);
 	r = start(&job);
-	if ((r == EXIT_SUCCESS || r == EXIT_NO) &&
-	    !cli->opts.value[OPT_DRY_RUN])
+	/* A plugin that stays may be called by an element that asks for the file, without
+	 * which no pod would start. */
+	if (r == EXIT_SUCCESS && !cli->opts.value[OPT_DRY_RUN])
 		remove_namespaces(cli);
 	return r;
 }
