@@ -16,6 +16,8 @@ class ApiServer:
     def __init__(self, certificate=None, token="secret", port=0):
         self.pods, self.version = {}, 100
         self.oldest = 0
+        # The next watch is cut when it has sent this many pods.
+        self.cut_after = None
         self.watches, self.watchers, self.events = [], [], []
         self.token, self.behave = token, None
         self.headers, self.refused_posts = [], 0
@@ -135,10 +137,15 @@ class ApiServer:
         h.end_headers()
         h.close_connection = True
         with self.lock:
-            for pod in self.pods.values():
+            # In the order of their names, as the API server sends them.
+            for name in sorted(self.pods)[:self.cut_after]:
+                pod = self.pods[name]
                 if int(pod["metadata"]["resourceVersion"]) > version:
                     q.put((json.dumps({"type": "ADDED", "object": pod}) + "\n"
                            ).encode())
+            if self.cut_after is not None:
+                q.put(None)
+            self.cut_after = None
             self.watchers.append(q)
         try:
             h.wfile.flush()

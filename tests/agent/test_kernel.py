@@ -159,6 +159,36 @@ class Kernel(KernelCase):
         self.assertIn("floor", api.events[-1][1]["message"])
         self.assertEqual(self.group_of("b"), "blue")
 
+    def test_new_maximum_beside_wrong_annotations(self):
+        """Of what the pod had asked for, nothing stays that is over the configuration's."""
+        start = {IN: "10M", "natra.io/heavy-hitter-threshold": "9M",
+                 "natra.io/fast-pass-share": "1000"}
+        api, options = self.api_server()
+        file = self.node.root / "namespaces.json"
+        file.write_text("{}")
+        self.pod("a", 10000000, annotations=start, fastPass="strict", heavyHitterThreshold="2M",
+                 allowAnnotations=["heavy-hitter-threshold", "fast-pass-share"])
+        self.process_of("a")
+        api.put("a", start)
+        agent = self.agent("--namespaces", str(file), *options)
+
+        def is_limited_to(*wanted):
+            def found():
+                return [tuple(a["policy"][key] for key in (
+                    "ingress_rate_bits_per_sec", "heavy_hitter_threshold_bytes",
+                    "fast_pass_share_percent")) for a in json.loads(run(
+                        NATRACTL, "--bpffs", str(self.bpffs), "--json", "list"))
+                    if a["id"] == "net/a/eth0"]
+            wait_until(lambda: found() == [wanted], lambda: f"{found()}\n{agent.log()}", 20)
+        is_limited_to(10000000, 9000000, 1000)
+        agent.wait("msg=ready part=api")
+        api.put("a", {**start, IN: "fast"})
+        wait_until(lambda: api.events, agent.log)
+        new = file.with_suffix(".new")
+        new.write_text('{"shop": {"max": {"ingressRate": "5M"}, "fastPass": "strict"}}')
+        new.rename(file)
+        is_limited_to(5000000, 2000000, 0)
+
     def test_joins_with_wrong_annotations(self):
         """So it is with a group that is made after the pods."""
         for name, annotations in (("a", {"natra.io/ingress-burst": "much"}),

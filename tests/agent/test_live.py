@@ -234,6 +234,25 @@ class Edits(Case):
         self.until("b", (2000000, 0))
         self.assertIsNone(self.node.limits("a"))
 
+    def test_static_pod(self):
+        """The API server has it as a mirror, with another uid than the runtime's. No other pod gets
+        at it by saying so."""
+        mirror = "kubernetes.io/config.mirror"
+        self.node.attached("net/a/eth0", 1000000, 0)
+        self.node.pod("a", None, PLUGINS, {IN: "1M"})
+        self.api.put("a", {IN: "1M", mirror: "uid-a"}, uid="uid-of-mirror")
+        self.start()
+        self.api.put("a", {IN: "2M", mirror: "uid-a"}, uid="uid-of-mirror")
+        self.until("a", (2000000, 0))
+        for n, other in enumerate(({"name": "pod-b"}, {"namespace": "far"})):
+            self.api.tell("ADDED", {"metadata": {
+                "name": "pod-a", "namespace": "shop", "uid": f"thief-{n}", "resourceVersion": "7",
+                "annotations": {IN: "9M", mirror: "uid-a"}, **other}})
+        self.api.put("a", {IN: "fast", mirror: "uid-a"}, uid="uid-of-mirror")
+        wait_until(lambda: self.api.events, self.agent.log)
+        self.assertEqual(self.api.events[0][1]["involvedObject"]["uid"], "uid-of-mirror")
+        self.assertEqual(len(self.calls("configure", "attach")), 1)
+
     def test_leftovers_stay(self):
         """Upstream's limits hold until they are replaced on request."""
         self.node.leftovers("eth0")
@@ -368,6 +387,27 @@ class Server(Case):
         self.assertEqual(self.api.watches[-1]["resourceVersion"], str(version))
         self.assertEqual(self.agent.get("/readyz")[0], 200)
 
+    def test_cut_before_all_pods(self):
+        """The version of a pod that was sent says nothing of those that were to come behind it."""
+        for name in "ba":
+            self.node.attached(f"net/{name}/eth0", 1000000, 0)
+            self.pod(name, {IN: "2M"})
+        self.api.cut_after = 1
+        self.start()
+        self.until("a", (2000000, 0))
+        self.until("b", (2000000, 0))
+        self.assertEqual([w["resourceVersion"] for w in self.api.watches], ["0", "0"])
+
+    def test_cut_without_a_bookmark(self):
+        """The server sends a change behind all pods that there were, so the watch goes on there."""
+        self.start_beside_limited_pod()
+        self.api.put("a", {IN: "2M"})
+        self.until("a", (2000000, 0))
+        version = self.api.version
+        self.api.cut()
+        self.ready()
+        self.assertEqual(self.api.watches[-1]["resourceVersion"], str(version))
+
     def test_gone(self):
         """An event and a status say that the version is too old."""
         self.start()
@@ -377,6 +417,8 @@ class Server(Case):
         wait_until(lambda: len(self.api.watches) >= 2, "no new watch")
         self.assertEqual(self.api.watches[-1]["resourceVersion"], "0")
         self.ready()
+        self.api.bookmark()
+        time.sleep(0.3)
         self.api.oldest = 1000
         self.api.version = 2000
         self.api.cut()

@@ -4,6 +4,7 @@
 pod that asks for more than the maximum gets that and an Event."""
 import errno
 import json
+import threading
 import time
 
 import parallel
@@ -143,6 +144,26 @@ class Namespaces(Case):
         (self.node.state / "error-configure").unlink()
         self.until("a", (5000000, 0))
         self.until_event("BandwidthOverMaximum", "pod-a", "10000000 is over")
+
+    def test_a_directory_that_keeps_changing(self):
+        self.node.attached("net/a/eth0", 10000000, 0)
+        self.pod("a", {IN: "10M"})
+        self.follow({"max": {"ingressRate": "5M"}})
+        self.until("a", (5000000, 0))
+        ends = threading.Event()
+
+        def change():
+            while not ends.wait(0.005):
+                self.file.with_name("other").touch()
+                self.file.with_name("other").unlink()
+        thread = threading.Thread(target=change)
+        thread.start()
+        try:
+            self.write({"max": {"ingressRate": "4M"}})
+            self.until("a", (4000000, 0), 10)
+        finally:
+            ends.set()
+            thread.join()
 
     def test_edits_that_are_held(self):
         self.node.attached("net/a/eth0", 10000000, 0)

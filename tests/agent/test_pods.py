@@ -291,6 +291,13 @@ class Adopt(Case):
                              TAKE_OVER.split())
             self.assertEqual(self.node.limits(name), (1000000, 0))
 
+    def test_failures_are_counted_once(self):
+        """While queues drain there are two looks at each pod."""
+        self.deep("a")
+        self.node.pod("b", {"ingressRate": 1000000}, ["ptp", natra(fastPass="no")])
+        self.assertIn("replaced=1 upgraded=0 failed=1",
+                      self.run_agent("--replace-bandwidth"))
+
     def test_pod_ends_while_its_queue_drains(self):
         """The limits that came after its DEL are removed."""
         self.deep("a")

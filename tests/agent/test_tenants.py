@@ -218,7 +218,8 @@ class Tenants(Case):
         for more, words in (({packets: "20k"}, (packets, "stays 10000, not 20000")),
                             ({}, (packets, "stays 10000, not unlimited")),
                             ({packets: "10k", "natra.io/ingress-burst": "9M"},
-                             ("burst", "stays 0.5 s of the rate, not 9000000"))):
+                             ("burst", "stays 0.5 s of the rate; paced, the "
+                              "pace limit's if less, not 9000000"))):
             self.edit({IN: "10M", **more}, limits, *words)
         self.assertEqual(len(self.calls("configure")), 1)
         self.assertIn("packets=10000,0", self.calls("configure")[0])

@@ -50,6 +50,10 @@ TH_TEST(test_types)
 		podevent_read(&event, lines[i].line);
 		if (event.type != lines[i].type)
 			fail_msg("%s: is %d", lines[i].line, event.type);
+		/* Only these two are of pods that were there before. */
+		assert_int_equal(event.is_change,
+				 strstr(lines[i].line, "MODIFIED") ||
+					 strstr(lines[i].line, "DELETED"));
 		podevent_free(&event);
 	}
 }
@@ -108,6 +112,35 @@ TH_TEST(test_torn)
 		assert_string_equal(event.name, "web");
 		assert_string_equal(event.namespace, "shop");
 		assert_string_equal(event.uid, "u1");
+		podevent_free(&event);
+	}
+}
+
+/* A uid of a static pod is kept if it can be one. */
+TH_TEST(test_mirrored)
+{
+	static const char *const rows[][2] = {
+		{"\"0123456789abcdef0123456789abcdef\"",
+		 "0123456789abcdef0123456789abcdef"},
+		{"\"\"", ""},
+		{"7", ""},
+		{"\"01234567890123456789012345678901234567890123456789"
+		 "0123456789abcdef\"",
+		 ""},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct podevent event;
+		char line[512];
+
+		(void)snprintf(line, sizeof(line),
+			       "{\"type\":\"ADDED\",\"object\":{" META(
+				       ",\"annotations\":{\"kubernetes.io/"
+				       "config.mirror\":%s}") "}}",
+			       rows[i][0]);
+		podevent_read(&event, line);
+		assert_string_equal(event.mirrored, rows[i][1]);
+		assert_null(event.annotations->child);
 		podevent_free(&event);
 	}
 }

@@ -33,6 +33,7 @@ static void edit_free(struct edits_queue *q, struct edit *edit)
 	free(edit->uid);
 	free(edit->namespace);
 	free(edit->name);
+	free(edit->mirrored);
 	free(edit);
 }
 
@@ -419,6 +420,7 @@ static struct edit *find_or_make(struct edits_queue *q,
 	edit->uid = text_copy(event->uid);
 	edit->namespace = text_copy(event->namespace);
 	edit->name = text_copy(event->name);
+	edit->mirrored = text_copy(event->mirrored);
 	return edit;
 }
 

@@ -265,29 +265,31 @@ static bool is_of_runtime(const struct cached *cached)
 		       "io.kubernetes.cri.pod-annotations");
 }
 
+/* What a pod says of a static one counts only under that one's name: a mirror has it, and who may
+ * make pods in a namespace may write the annotation. */
 static bool is_of(const struct cached *cached, const struct edit *edit)
 {
-	if (cached->pod_uid[0])
-		return strcmp(cached->pod_uid, edit->uid) == 0;
-	return strcmp(cached->pod_name, edit->name) == 0 &&
+	const char *uid = cached->pod_uid;
+
+	if (uid[0] && strcmp(uid, edit->uid) == 0)
+		return true;
+	return (!uid[0] || strcmp(uid, edit->mirrored) == 0) &&
+	       strcmp(cached->pod_name, edit->name) == 0 &&
 	       strcmp(cached->pod_namespace, edit->namespace) == 0;
 }
 
 /* Returns 1 if a pod has other classes than its configuration, 0 if not, or -errno. */
-static int has_own_classes(const struct podif *podif, const struct wish *wish,
+static int has_own_classes(const struct podif *podif,
+			   const struct natra_policy *conf,
 			   const struct natra_policy *has)
 {
-	cleanup_settings struct settings conf = {0};
 	struct natra_policy policy = *has;
-	struct failure failure = {0};
 	int r;
 
 	if (!has->classes_len)
 		return 0;
-	/* Keys that are wrong say nothing of classes, as if there were none. */
-	(void)wish_read_keys(&conf, wish->keys, podif->n, &failure);
-	policy.classes = conf.policy.classes;
-	policy.classes_len = conf.policy.classes_len;
+	policy.classes = conf->classes;
+	policy.classes_len = conf->classes_len;
 	r = compare_classes(podif, has, &policy);
 	return r < 0 ? r : r == DIFFERS;
 }
@@ -298,7 +300,9 @@ static int keep_maximum(const struct podif *podif, struct wish *wish,
 			struct kept *kept)
 {
 	struct natra_policy *policy = &wish->settings.policy;
+	cleanup_settings struct settings conf = {0};
 	struct natra_info info = NATRA_INIT(info);
+	struct failure failure = {0};
 	struct namespaces_error error;
 	struct namespace_note none = {""};
 	struct namespace_rule rule;
@@ -309,10 +313,13 @@ static int keep_maximum(const struct podif *podif, struct wish *wish,
 	    namespaces_find(podif->source->namespaces, podif->pod, &rule,
 			    &error) < 0)
 		return 0;
+	/* Keys that are wrong say nothing, as if there were none. */
+	if (wish_read_keys(&conf, wish->keys, podif->n, &failure))
+		conf.policy = (struct natra_policy)NATRA_INIT(conf.policy);
 	r = podif_query(podif, &info);
-	if (r <= 0 || !namespace_limits(&rule, &info.policy, &limits))
+	if (r <= 0 || !namespace_limits(&rule, &conf.policy, &limits))
 		return r < 0 ? r : 0;
-	own_classes = has_own_classes(podif, wish, &info.policy);
+	own_classes = has_own_classes(podif, &conf.policy, &info.policy);
 	if (own_classes < 0)
 		return own_classes;
 	*policy = info.policy;

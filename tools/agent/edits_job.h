@@ -12,6 +12,7 @@
 /* A pod whose annotations are new or have changed. */
 struct edit {
 	char *uid, *namespace, *name;
+	char *mirrored; /* the uid of the static pod that it mirrors, or "" */
 	/* JSON of those that matter; NULL: there was no room for it, and the pod is read
 	 * again. */
 	char *annotations;

@@ -49,7 +49,7 @@ static bool follows(const struct policy_field *field, const struct wish *wish)
 }
 
 static struct shown {
-	char text[32];
+	char text[64]; /* the longest word is what a burst is by the rate */
 } show(const struct policy_field *field, uint64_t value)
 {
 	const char *word = policy_field_word(field, value);

@@ -23,6 +23,8 @@
 #define SHOWN_MAX   64
 #define OTHERS_MAX  16
 
+#define MIRROR_ANNOTATION "kubernetes.io/config.mirror"
+
 /* HTTP's status 410 Gone: the server has forgotten the version from which the watch
  * should begin. */
 #define CODE_GONE 410
@@ -107,6 +109,25 @@ void podevent_annotate(struct podevent *event, const char *name, cJSON *value)
 	cJSON_AddItemToObject(event->annotations, name, value);
 }
 
+static void read_mirrored(struct podevent *event, const cJSON *value)
+{
+	const char *uid = json_text(value);
+
+	if (uid && strlen(uid) < sizeof(event->mirrored))
+		memcpy(event->mirrored, uid, strlen(uid) + 1);
+}
+
+static void read_annotation(struct podevent *event, const char *name,
+			    cJSON *value)
+{
+	if (podevent_wants(name)) {
+		podevent_annotate(event, name, value);
+		return;
+	}
+	read_mirrored(event, value);
+	cJSON_Delete(value);
+}
+
 /* A tenant may write 100 000 of them, so they are read one by one. */
 static void read_annotations(struct podevent *event, const char *text)
 {
@@ -115,11 +136,13 @@ static void read_annotations(struct podevent *event, const char *text)
 	while (text && json_next(&text, &member)) {
 		cleanup_json cJSON *key =
 			cJSON_ParseWithLength(member.key, member.key_len);
+		const char *name = json_text(key);
 
-		if (podevent_wants(json_text(key)))
-			podevent_annotate(event, json_text(key),
-					  cJSON_ParseWithLength(member.value,
-								member.len));
+		if (podevent_wants(name) ||
+		    (name && strcmp(name, MIRROR_ANNOTATION) == 0))
+			read_annotation(event, name,
+					cJSON_ParseWithLength(member.value,
+							      member.len));
 	}
 }
 
@@ -173,6 +196,8 @@ static void fill(struct podevent *e, const char *line)
 	e->meta = pick(meta, of_meta);
 	podevent_name(e);
 	e->type = type_of(text_at(e->json, "type"));
+	e->is_change = e->type == PODEVENT_GONE ||
+		       strcmp(text_at(e->json, "type"), "MODIFIED") == 0;
 	e->message = text_at(e->status, "message");
 	e->version = text_at(e->meta, "resourceVersion");
 	code = json_get_exact(e->status, "code");

@@ -8,6 +8,9 @@
 
 #include <cjson/cJSON.h>
 
+/* A static pod's uid is a hash of 32 digits, or what its file says. */
+#define PODEVENT_UID_MAX 64
+
 enum podevent_type {
 	PODEVENT_GARBAGE, /* it is not JSON, so that bytes are missing */
 	PODEVENT_UNREADABLE, /* it lacks what an event has, or that has other types */
@@ -25,7 +28,11 @@ struct podevent {
 	enum podevent_type type;
 	cJSON *json, *status, *meta;
 	const char *version; /* the resourceVersion */
+	bool is_change;      /* it is of a pod that was there before */
 	const char *namespace, *name, *uid;
+	/* The uid by which the runtime knows the pod if it is a mirror, which the kubelet makes of a
+	 * static pod; "": it is none. A tenant may write that, too. */
+	char mirrored[PODEVENT_UID_MAX + 1];
 	cJSON *annotations; /* of a pod that is present: those on which limits depend */
 	int others; /* annotations that natra does not know, of which it has a few */
 	const char *message;

@@ -348,7 +348,9 @@ static int walk_results(void *arg)
 static int look_at_results(struct pods *pods)
 {
 	pods->found->waiting = pods->found->unnamed_len = 0;
+	/* The second look sees again what was seen in the first one. */
 	pods->report->unreadable = pods->report->unnamed = 0;
+	pods->report->failed = 0;
 	return turns_run(&pods->turns, walk_results, pods,
 			 &pods->report->failed);
 }

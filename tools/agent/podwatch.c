@@ -15,8 +15,10 @@
 #define WATCH_MAX_MS   440000L
 #define ANSWER_MAX_MS  15000
 #define LOOK_MS        500
-/* A watch that has lasted this long does not count as failed. */
+/* A watch that has lasted this long does not count as failed. One that has not brought all pods has
+ * to be asked for them again, which is done no more often than after failures. */
 #define LIFE_MS        5000
+#define LIFE_PART_MS   BACKOFF_MAX_MS
 /* A node has fewer pods: a server that sends more than this speaks of something else. */
 #define UNREADABLE_MAX 1000
 
@@ -109,6 +111,7 @@ static int take(struct podwatch *w, const struct podevent *event)
 	}
 	if (!take_version(w, event->version))
 		return skip(w, event, "its resourceVersion is invalid");
+	w->is_whole |= event->type == PODEVENT_BOOKMARK || event->is_change;
 	wrong = podfeed_event(w->feed, event);
 	if (!wrong)
 		return 0;
@@ -139,9 +142,10 @@ static int data(void *arg, const char *bytes, size_t len)
 static void done(void *arg, long status, const char *error)
 {
 	struct podwatch *w = arg;
+	const uint64_t life_ms = w->is_whole ? LIFE_MS : LIFE_PART_MS;
 	char why[64];
 
-	if (status == 200 && clock_ms() - w->since_ms >= LIFE_MS) {
+	if (status == 200 && clock_ms() - w->since_ms >= life_ms) {
 		backoff_reset(&w->backoff);
 		if (!w->unreadable_count)
 			backoff_reset(&w->resyncs);
@@ -162,7 +166,7 @@ static void done(void *arg, long status, const char *error)
 		failed(w, "the answer is not an event");
 	} else {
 		(void)snprintf(why, sizeof(why), "answers %ld", status);
-		failed(w, status == 200 ? "ends the watch at once" : why);
+		failed(w, status == 200 ? "ends the watch too early" : why);
 	}
 }
 
@@ -242,8 +246,9 @@ static void begin(struct podwatch *w)
 	cleanup_text char *path = NULL;
 	int r;
 
-	if (w->is_torn)
+	if (w->is_torn || !w->is_whole)
 		w->version[0] = '\0';
+	w->is_whole = w->version[0];
 	path = make_path(w);
 	w->why[0] = '\0';
 	w->unreadable_count = 0;

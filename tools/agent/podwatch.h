@@ -2,10 +2,12 @@
 /*
  * Watches this node's pods at the API server. The watch begins at "any" version, so the
  * server first reports all existing pods one by one, and the agent need not hold a
- * list. When the watch breaks, it resumes from the last version that it has seen; when
- * the server has forgotten that version, it begins anew. An event that cannot be read keeps
- * nobody from those behind it: it is left out, and if bytes of it are missing the watch begins
- * anew a moment later.
+ * list. These come in the order of their names, each with a version of its own, so that no such
+ * version says that older pods were sent. A bookmark does, or the change of a pod, which the server
+ * sends behind all of them. A watch that breaks after that resumes from the last version that it has
+ * seen; one that breaks before, or whose version the server has forgotten, begins anew. An event that
+ * cannot be read keeps nobody from those behind it: it is left out, and if bytes of it are missing
+ * the watch begins anew a moment later.
  */
 #ifndef NATRA_AGENT_PODWATCH_H
 #define NATRA_AGENT_PODWATCH_H
@@ -36,6 +38,7 @@ struct podwatch {
 	struct timer resync;
 	struct backoff resyncs;
 	char version[PODWATCH_VERSION_MAX]; /* "": begin anew */
+	bool is_whole; /* the server has sent all pods that there were at `version` */
 	/* The server has refused to begin with bookmarks: it needs an etcd that reports
 	 * its progress for the two together. */
 	bool is_plain;
