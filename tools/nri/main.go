@@ -6,11 +6,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -19,8 +22,16 @@ import (
 	natra "github.com/OWNER/natra/tools/bindings/go"
 )
 
-// How long to wait before the runtime is called again after it has gone.
-const reconnect = time.Second
+const (
+	// How long to wait before the runtime is called again after it has gone.
+	reconnect = time.Second
+	// How long a connection may take to end.
+	closeMost = time.Second
+)
+
+// How long the runtime may take to register the plugin and to begin to configure it, which it does at
+// once: after one that is gone by then the stub waits for ever.
+var configureMost = 10 * time.Second
 
 // A thread that has entered a pod's namespace ends, but the first one cannot: /proc/self would
 // lead there from then on, and the namespace would stay. So it runs main alone.
@@ -40,7 +51,9 @@ func main() {
 			}
 		}})
 	if err == nil {
-		err = serve(newPlugin(n, log), *socket, *index, *conf)
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+		defer stop()
+		err = serve(ctx, newPlugin(n, log), *socket, *index, *conf)
 	}
 	if err != nil {
 		log.Error(err.Error())
@@ -48,11 +61,9 @@ func main() {
 	}
 }
 
-// serve runs the plugin until SIGTERM. A runtime that starts the plugin itself ends it, too,
+// serve runs the plugin until the context ends. A runtime that starts the plugin itself ends it, too,
 // by closing the connection; else the plugin waits until there is a runtime again.
-func serve(p *plugin, socket, index, conf string) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
+func serve(ctx context.Context, p *plugin, socket, index, conf string) error {
 	_, isChild := os.LookupEnv("NRI_PLUGIN_IDX")
 	options := []stub.Option{stub.WithOnClose(func() {})}
 	if !isChild {
@@ -72,17 +83,29 @@ func serve(p *plugin, socket, index, conf string) error {
 	}
 	go p.sweep(ctx)
 	for {
-		s, err := stub.New(p, options...)
+		conn := make(chan net.Conn, 1)
+		s, err := stub.New(p, append(slices.Clone(options), stub.WithDialer(func(path string) (net.Conn, error) {
+			c, err := net.Dial("unix", path)
+			if err == nil {
+				conn <- c
+			}
+			return c, err
+		}))...)
 		if err != nil {
 			return err
 		}
-		p.timeout = s.RequestTimeout() / 2
-		err = s.Run(ctx)
+		err = p.run(ctx, s)
+		// A stub that waits does not close it, and the runtime is not to know the plugin twice.
+		select {
+		case c := <-conn:
+			c.Close()
+		default:
+		}
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case p.refused != nil:
-			return p.refused
+		case p.refusal() != nil:
+			return p.refusal()
 		case isChild:
 			return err
 		}
@@ -93,4 +116,41 @@ func serve(p *plugin, socket, index, conf string) error {
 		case <-time.After(reconnect):
 		}
 	}
+}
+
+// run serves the runtime until the connection or the context ends.
+func (p *plugin) run(ctx context.Context, s stub.Stub) error {
+	p.mu.Lock()
+	p.requestTimeout = s.RequestTimeout
+	p.mu.Unlock()
+	select {
+	case <-p.heard:
+	default:
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	late := time.After(configureMost)
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case <-p.heard:
+			late = nil
+		case <-late:
+			return errors.New("the runtime does not configure the plugin")
+		case <-ctx.Done():
+			select {
+			case <-ended:
+			case <-time.After(closeMost):
+			}
+			return ctx.Err()
+		}
+	}
+}
+
+// refusal returns why the runtime's configuration was refused; nil: it was not.
+func (p *plugin) refusal() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.refused
 }

@@ -12,10 +12,12 @@ import (
 	"os"
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
+	"github.com/containerd/nri/pkg/stub"
 
 	natra "github.com/OWNER/natra/tools/bindings/go"
 )
@@ -31,6 +33,10 @@ const (
 	againMost = time.Minute
 	// See sweep.
 	sweepEvery = 10 * time.Second
+	// Of pods that run already so many are worked on at once, each for this long: there may be
+	// hundreds when the plugin starts, and one that starts does not wait for them.
+	turnsAtOnce = 4
+	turnMost    = 10 * time.Second
 )
 
 // config is the plugin's file among the runtime's, such as /etc/nri/conf.d/natra.conf.
@@ -47,13 +53,24 @@ type config struct {
 	RequireNamespaces bool `json:"requireNamespaces"`
 }
 
+// work is what is done on a pod: it gets limits, or loses them.
+type work struct {
+	cancel context.CancelFunc
+	ended  chan struct{}
+	isLast bool // the pod has stopped
+}
+
 type plugin struct {
 	n            *natra.Handle
 	log          *slog.Logger
-	config       config
 	isConfigured bool
-	refused      error
-	timeout      time.Duration
+	// The runtime configures the plugin whenever it connects, while pods are worked on. timeout
+	// is the time.Duration after which the plugin answers, whatever is done by then.
+	config  atomic.Pointer[config]
+	timeout atomic.Int64
+	// heard has something when the runtime has begun to configure the plugin.
+	heard chan struct{}
+	turns chan struct{}
 	// links returns the interfaces of a network namespace, kindOnNode the kind of one on the
 	// node, results is libcni's directory, and namespaces natra-agent's file.
 	links      func(netns string) ([]link, error)
@@ -62,15 +79,35 @@ type plugin struct {
 	namespaces string
 	after      func(time.Duration) <-chan time.Time
 
-	mu sync.Mutex
-	// present has the attachments' ids of the pods that have started and not stopped, and
-	// what ends the work on each.
-	present map[string]context.CancelFunc
+	mu      sync.Mutex
+	refused error
+	// requestTimeout returns how long the runtime that is connected waits for an answer.
+	requestTimeout func() time.Duration
+	// works has the newest work on each pod that has started and not stopped, or whose limits
+	// still go, by the id of its attachment.
+	works map[string]*work
 }
 
 func newPlugin(n *natra.Handle, log *slog.Logger) *plugin {
-	return &plugin{n: n, log: log, timeout: time.Second, links: linksOf, kindOnNode: kindOf, results: resultsDir,
-		namespaces: namespacesFile, after: time.After, present: map[string]context.CancelFunc{}}
+	p := &plugin{n: n, log: log, heard: make(chan struct{}, 1), turns: make(chan struct{}, turnsAtOnce),
+		links: linksOf, kindOnNode: kindOf, results: resultsDir, namespaces: namespacesFile,
+		after: time.After, works: map[string]*work{},
+		requestTimeout: func() time.Duration { return stub.DefaultRequestTimeout }}
+	p.config.Store(&config{})
+	p.readTimeout()
+	return p
+}
+
+// readTimeout takes half of what the runtime says, so that there is time for the answer. A runtime
+// may say nothing.
+func (p *plugin) readTimeout() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	timeout := p.requestTimeout()
+	if timeout <= 0 {
+		timeout = stub.DefaultRequestTimeout
+	}
+	p.timeout.Store(int64(timeout / 2))
 }
 
 // configure reads a configuration; "" is the default.
@@ -98,14 +135,21 @@ func (p *plugin) configure(text string) error {
 	if err != nil {
 		return fmt.Errorf("configuration: %w", err)
 	}
-	p.config = c
+	p.config.Store(&c)
 	return nil
 }
 
 // Configure is called by the runtime when it has accepted the plugin.
 func (p *plugin) Configure(_ context.Context, text, runtime, version string) (api.EventMask, error) {
+	select {
+	case p.heard <- struct{}{}:
+	default:
+	}
+	p.readTimeout()
 	if !p.isConfigured {
 		if err := p.configure(text); err != nil {
+			p.mu.Lock()
+			defer p.mu.Unlock()
 			p.refused = err
 			return 0, err
 		}
@@ -126,7 +170,8 @@ func (p *plugin) Synchronize(_ context.Context, pods []*api.PodSandbox, _ []*api
 		// unless it has ended.
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return p.present[one.ID] == nil
+		w := p.works[one.ID]
+		return w == nil || w.isLast
 	})
 	return nil, nil
 }
@@ -165,35 +210,70 @@ func (p *plugin) remove(isToGo func(natra.Info) bool) {
 // RunPodSandbox is called when a pod has its interface, and none of its containers runs.
 func (p *plugin) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
 	done := p.begin(pod, false)
-	timer := time.NewTimer(p.timeout)
+	timeout := time.Duration(p.timeout.Load())
+	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	var err error
 	select {
 	case err = <-done:
 	case <-timer.C:
-		err = fmt.Errorf("no answer in %v", p.timeout)
+		err = fmt.Errorf("no answer in %v", timeout)
 		p.log.Warn("not limited yet", "pod", name(pod), "error", err)
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	if err != nil && p.config.OnError == "fail" {
+	if err != nil && p.config.Load().OnError == "fail" {
+		// The answer must not wait for that: after its own time the runtime starts the pod.
 		p.end(pod)
 		return fmt.Errorf("natra: %w", err)
 	}
 	return nil
 }
 
-// StopPodSandbox is called when a pod ends.
+// StopPodSandbox is called when a pod ends. If its limits go too slowly, the runtime does not wait for
+// that.
 func (p *plugin) StopPodSandbox(_ context.Context, pod *api.PodSandbox) error {
-	p.end(pod)
+	select {
+	case <-p.end(pod):
+	case <-time.After(time.Duration(p.timeout.Load())):
+	}
 	return nil
 }
 
 // RemovePodSandbox is called after StopPodSandbox, or in its place if the plugin was not
 // there when the pod stopped.
-func (p *plugin) RemovePodSandbox(_ context.Context, pod *api.PodSandbox) error {
-	p.end(pod)
-	return nil
+func (p *plugin) RemovePodSandbox(ctx context.Context, pod *api.PodSandbox) error {
+	return p.StopPodSandbox(ctx, pod)
+}
+
+// follow begins a work on a pod, which ends the one before and comes behind it: what that still
+// attaches would stay if it was detached before.
+func (p *plugin) follow(id string, isLast bool, do func(context.Context)) *work {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &work{cancel, make(chan struct{}), isLast}
+	p.mu.Lock()
+	before := p.works[id]
+	p.works[id] = w
+	p.mu.Unlock()
+	if before != nil {
+		before.cancel()
+	}
+	go func() {
+		defer close(w.ended)
+		if before != nil {
+			<-before.ended
+		}
+		do(ctx)
+		if !isLast {
+			return
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.works[id] == w {
+			delete(p.works, id)
+		}
+	}()
+	return w
 }
 
 // begin limits a pod, and tries again until that has succeeded or the pod is gone. What its
@@ -206,34 +286,55 @@ func (p *plugin) begin(pod *api.PodSandbox, mayHaveRun bool) <-chan error {
 		first <- nil
 		return first
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	p.mu.Lock()
-	if before := p.present[id(pod)]; before != nil {
-		before()
-	}
-	p.present[id(pod)] = cancel
-	p.mu.Unlock()
-	go p.work(ctx, pod, mayHaveRun, first)
+	p.follow(id(pod), false, func(ctx context.Context) { p.work(ctx, pod, mayHaveRun, first) })
 	return first
+}
+
+// turn waits until few works on pods that run are at it, and returns what ends the turn. So does its
+// time, since there may be pods that take long.
+func (p *plugin) turn(ctx context.Context) (func(), error) {
+	select {
+	case p.turns <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	give := sync.OnceFunc(func() { <-p.turns })
+	late := time.AfterFunc(turnMost, give)
+	return func() {
+		late.Stop()
+		give()
+	}, nil
+}
+
+// try limits a pod once. It returns whether that has failed because of an annotation.
+func (p *plugin) try(ctx context.Context, pod *api.PodSandbox, mayHaveRun bool, noted *string) (isWrong bool, err error) {
+	if mayHaveRun {
+		end, err := p.turn(ctx)
+		if err != nil {
+			return false, err
+		}
+		defer end()
+	}
+	wanted, err := p.wanted(ctx, pod, mayHaveRun)
+	if wanted.Note != "" && wanted.Note != *noted {
+		*noted = wanted.Note
+		p.log.Warn(*noted, "pod", name(pod))
+	}
+	if err == nil {
+		return false, p.limit(ctx, pod, mayHaveRun, wanted)
+	}
+	policy := p.config.Load().Policy
+	p.record(ctx, pod, mayHaveRun, natra.Policy{
+		IngressRateBitsPerSec: policy.IngressRateBitsPerSec,
+		EgressRateBitsPerSec:  policy.EgressRateBitsPerSec}, err)
+	return isWrongText(err), err
 }
 
 func (p *plugin) work(ctx context.Context, pod *api.PodSandbox, mayHaveRun bool, first chan<- error) {
 	said, noted, wait := "", "", again
 	// The pod starts when the first time is over.
 	for ; ; mayHaveRun, wait = true, min(2*wait, againMost) {
-		wanted, err := p.wanted(ctx, pod, mayHaveRun)
-		if wanted.Note != "" && wanted.Note != noted {
-			noted = wanted.Note
-			p.log.Warn(noted, "pod", name(pod))
-		}
-		isWrong := isWrongText(err)
-		if err == nil {
-			err = p.limit(ctx, pod, mayHaveRun, wanted)
-		} else {
-			p.record(ctx, pod, mayHaveRun, natra.Policy{
-				IngressRateBitsPerSec: p.config.Policy.IngressRateBitsPerSec,
-				EgressRateBitsPerSec:  p.config.Policy.EgressRateBitsPerSec}, err)
-		}
+		isWrong, err := p.try(ctx, pod, mayHaveRun, &noted)
 		select {
 		case first <- err:
 		default:
@@ -277,7 +378,7 @@ func (p *plugin) limit(ctx context.Context, pod *api.PodSandbox, mayHaveRun bool
 		return nil
 	}
 	_, err = p.n.Attach(ctx, target, policy)
-	goesOn := p.config.OnError == "continue" || mayHaveRun // such a pod cannot be refused
+	goesOn := p.config.Load().OnError == "continue" || mayHaveRun // such a pod cannot be refused
 	if err != nil && goesOn && !reflect.DeepEqual(policy, plain) && limits(plain) &&
 		!errors.Is(err, syscall.EBUSY) && !errors.Is(err, syscall.EBADE) {
 		// Values that are possible by themselves may not go together: the pod is not
@@ -321,28 +422,15 @@ func (p *plugin) record(ctx context.Context, pod *api.PodSandbox, mayHaveRun boo
 	}
 }
 
-// end ends the work on a pod, and removes its limits. If that takes too long, the runtime
-// does not wait for it.
-func (p *plugin) end(pod *api.PodSandbox) {
-	p.mu.Lock()
-	if cancel := p.present[id(pod)]; cancel != nil {
-		cancel()
-		delete(p.present, id(pod))
-	}
-	p.mu.Unlock()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+// end ends the work on a pod, and removes its limits. The result is closed when they have gone.
+func (p *plugin) end(pod *api.PodSandbox) <-chan struct{} {
+	return p.follow(id(pod), true, func(context.Context) {
 		p.log.Info("has ended", "pod", name(pod))
 		_, err := p.n.Detach(context.Background(), natra.Target{ID: id(pod)})
 		if err != nil {
 			p.log.Warn("the limits stay until the next start", "pod", name(pod), "error", err)
 		}
-	}()
-	select {
-	case <-done:
-	case <-time.After(p.timeout):
-	}
+	}).ended
 }
 
 // limits returns whether a policy limits anything.
@@ -359,13 +447,14 @@ func limits(policy natra.Policy) bool {
 // wanted returns what a pod gets by its annotations and its namespace. One that may have run cannot
 // be kept from starting, so no wrong annotation keeps it from what its namespace has.
 func (p *plugin) wanted(ctx context.Context, pod *api.PodSandbox, mayHaveRun bool) (natra.PodPolicy, error) {
-	asks := natra.Annotations{Of: pod.GetAnnotations(), Allowed: p.config.AllowAnnotations,
-		SkipBad: p.config.OnError == "continue"}
-	of := natra.Pod{Name: name(pod), Namespaces: p.namespaces, RequireNamespaces: p.config.RequireNamespaces}
-	wanted, err := p.n.AnnotatePod(ctx, p.config.Policy, asks, of)
+	c := p.config.Load()
+	asks := natra.Annotations{Of: pod.GetAnnotations(), Allowed: c.AllowAnnotations,
+		SkipBad: c.OnError == "continue"}
+	of := natra.Pod{Name: name(pod), Namespaces: p.namespaces, RequireNamespaces: c.RequireNamespaces}
+	wanted, err := p.n.AnnotatePod(ctx, c.Policy, asks, of)
 	if mayHaveRun && !asks.SkipBad && isWrongText(err) {
 		asks.SkipBad = true
-		wanted, err = p.n.AnnotatePod(ctx, p.config.Policy, asks, of)
+		wanted, err = p.n.AnnotatePod(ctx, c.Policy, asks, of)
 	}
 	return wanted, err
 }

@@ -342,7 +342,7 @@ func TestAnnotationIsWrong(t *testing.T) {
 // around the maximum of the pod's namespace.
 func TestAnnotationOfRunningPodIsWrong(t *testing.T) {
 	r := newRig(t, `*'"skip_bad":false'*) echo '{"errno": 22, "error": "annotation x: is wrong"}';;`)
-	r.config.OnError = "fail"
+	r.config.Store(&config{OnError: "fail"})
 	first := make(chan error, 1)
 	r.work(context.Background(), r.pod("10M"), true, first)
 	if err := <-first; err != nil {
