@@ -130,6 +130,13 @@ class Valid(unittest.TestCase):
             with self.subTest(setting):
                 self.assertIn(names, helm(setting, code=1))
 
+    def test_names_with_quotes(self):
+        """An apostrophe in a group's name does not end the text that YAML has of the file."""
+        for name in "it's", "a''b", 'a"b':
+            made = objects(helm(f"groups.{name}.egressRate=10G"))
+            self.assertEqual(json.loads(made["ConfigMap", "natra-groups"]["data"]["groups.json"]),
+                             {name: {"egressRate": "10G"}})
+
     def test_values(self):
         spec = pod_spec(helm("conf.fastPass=strict", "conf.onError=continue",
                              "conf.egressRate=10000000", "args={--replace-bandwidth}",
