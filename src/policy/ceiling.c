@@ -91,6 +91,10 @@ void policy_lower_to(struct natra_policy *policy,
 		const bool is_rate = policy_field_is_direction(field);
 		uint64_t has = value;
 
+		/* The share of a pod that is strict has a ceiling, also where others may be free. */
+		with_rates.fast_pass = field->unit == POLICY_PERCENT
+					       ? policy->fast_pass
+					       : ceilings->fast_pass;
 		/* A burst that follows the rate may be the shorter one by that. */
 		if (field->unit == POLICY_BURST && !has)
 			has = default_burst(field, policy);

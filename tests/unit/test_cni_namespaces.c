@@ -156,6 +156,23 @@ TH_TEST(a_maximum_holds_whatever_annotations_say)
 	}
 }
 
+/* The rule says nothing of the fast pass, and the configuration is strict. */
+TH_TEST(a_maximum_bounds_the_share_where_the_configuration_is_strict)
+{
+	const struct natra_annotation more = {"natra.io/fast-pass-share",
+					      "1000"};
+	struct pod pod;
+
+	read_pod(&pod, "shop-x/a",
+		 CONF("\"fastPass\":\"strict\",\"fastPassShare\":50,"
+		      "\"allowAnnotations\":[\"fast-pass-share\"]"),
+		 &more, 1);
+	assert_int_equal(pod.settings.policy.egress_rate_bits_per_sec, 5000000);
+	assert_int_equal(pod.settings.policy.fast_pass, NATRA_FAST_PASS_STRICT);
+	assert_int_equal(pod.settings.policy.fast_pass_share_percent, 50);
+	end(&pod);
+}
+
 /* What is below the maximum stays: also a burst of its own, and classes, whose rates are taken off
  * that of all others. */
 TH_TEST(less_than_the_maximum_is_given)
