@@ -53,7 +53,7 @@ enum natra_attach_mode {
  *  as long as it is attached, unless another program has set it. */
 enum natra_edt_pacing {
 	NATRA_EDT_PACING_AUTO, /**< if the kernel can, and no other qdisc is there */
-	NATRA_EDT_PACING_ON,  /**< fail without it, where egress is limited */
+	NATRA_EDT_PACING_ON, /**< fail without it, where egress is limited */
 	NATRA_EDT_PACING_OFF, /**< leave the root qdisc of the pod's interface alone */
 	NATRA_EDT_PACING_MAX
 };

@@ -14,6 +14,7 @@
 #include "attach/shaper.h"
 #include "policy/class_check.h"
 #include "policy/fields.h"
+#include "state/journal.h"
 #include "util/cleanup.h"
 
 /* Attaches again with the policy on record, because a direction or the build is new. */
@@ -134,17 +135,25 @@ static int refuse_interrupted(struct natra *n, const char *id)
 		id);
 }
 
-/* Lists that a killed process has half changed are not kept: a policy has to have them all. */
-static int refuse_half(struct natra *n, const struct record *record,
-		       const struct subnets *given)
+/* Returns whether lists stay that a killed process has half changed, because the policy has not all
+ * of them. */
+static bool stays_half(const struct record *record, const struct subnets *given)
 {
 	const bool has_subnets = given->kind || !record->subnets;
 	const bool has_classes = given->classes_len || given->without_classes ||
 				 !record->classes_len;
 
-	return record->is_changing && !(has_subnets && has_classes)
-		       ? refuse_interrupted(n, record->id)
-		       : 0;
+	return record->is_changing && !(has_subnets && has_classes);
+}
+
+/* Lets natra_check go on saying that the change was interrupted, when new limits are on record. */
+static int mark_half(struct natra *n, const struct pin_dir *dir)
+{
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	int r = pin_find_gen(n, dir->path, &gen);
+
+	gen.record.is_changing = 1;
+	return r < 0 ? r : journal_write(n, &gen, JOURNAL_LIMITS);
 }
 
 static int refuse_gone(struct natra *n, const struct pin_gen *gen)
@@ -209,6 +218,7 @@ int natra_configure(struct natra *n, const char *id,
 	struct subnets merged; /* its lists are those of the others */
 	struct natra_group_info automatic;
 	struct natra_policy p;
+	bool is_half;
 	int r;
 
 	r = require_id(n, id);
@@ -216,8 +226,6 @@ int natra_configure(struct natra *n, const char *id,
 		r = policy_in(n, policy, &p, &automatic, &given);
 	if (r == 0)
 		r = lock_limits(n, id, &dir, &gen);
-	if (r == 0)
-		r = refuse_half(n, &gen.record, &given);
 	if (r == 0)
 		r = attachment_read_subnets(n, &gen, &pinned);
 	if (r == 0)
@@ -228,9 +236,12 @@ int natra_configure(struct natra *n, const char *id,
 		r = refuse_gone(n, &gen);
 	if (r < 0)
 		return r;
+	is_half = stays_half(&gen.record, &given);
 	r = change(n, &dir, &gen, &p, &pinned, &merged);
 	if (leave_full_group(n, r, &p))
 		r = change(n, &dir, &gen, &p, &pinned, &merged);
+	if (r == 0 && is_half)
+		r = mark_half(n, &dir);
 	return finish(n, r);
 }
 
@@ -246,15 +257,16 @@ int natra_upgrade(struct natra *n, const char *id)
 	if (r == 0)
 		r = lock_limits(n, id, &dir, &gen);
 	if (r == 0)
-		r = refuse_half(n, &gen.record, &subnets);
-	if (r == 0)
 		r = refuse_gone(n, &gen);
 	if (r < 0)
 		return r;
 	policy = record_get_policy(&gen.record);
 	r = attachment_read_subnets(n, &gen, &subnets);
-	return finish(n,
-		      r < 0 ? r : reattach(n, &dir, &gen, &policy, &subnets));
+	if (r == 0)
+		r = reattach(n, &dir, &gen, &policy, &subnets);
+	if (r == 0 && gen.record.is_changing)
+		r = mark_half(n, &dir);
+	return finish(n, r);
 }
 
 /* The record says that a change of classes or subnets goes on, or that it was interrupted: then
@@ -376,6 +388,8 @@ static int check_again(struct natra *n, const char *id, struct pin_gen *gen,
 	pin_close_gen(gen);
 	*gen = (struct pin_gen)PIN_GEN_INIT;
 	r = attachment_lock(n, id, &dir, gen);
+	if (r == 0 && gen->record.is_changing)
+		return refuse_interrupted(n, id);
 	return r < 0 ? r : check_gen(n, gen, want, subnets);
 }
 

@@ -387,7 +387,8 @@ int limits_repair(struct natra *n, struct pin_gen *gen)
 		return 0;
 	if (r == 0)
 		r = limits_restore(n, gen);
-	if (r < 0 || !gen->record.group_next)
+	/* Classes that are half changed may still name it. */
+	if (r < 0 || !gen->record.group_next || gen->record.is_changing)
 		return r;
 	gen->record.group_next = 0;
 	return journal_write(n, gen, JOURNAL_LIMITS);

@@ -46,7 +46,8 @@ const struct policy_field policy_fields[POLICY_FIELDS_LEN] = {
 		.max = UINT64_MAX,
 		.surfaces = POLICY_ON_KEY | POLICY_ON_ANNOTATION,
 		.help = "what heavy flows may send at once after a pause",
-		.otherwise = "0.5 s of the rate; paced, the pace limit's if less",
+		.otherwise =
+			"0.5 s of the rate; paced, the pace limit's if less",
 		.title = "burst",
 	},
 	{

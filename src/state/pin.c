@@ -109,7 +109,6 @@ int pin_foreach_gen(struct natra *n, const char *path,
 struct find {
 	struct pin_gen *gen;
 	bool found;
-	bool vanished; /* a generation went while it was read */
 };
 
 /* Nobody replaces an attachment so often; a directory without a record, which a killed process
@@ -120,7 +119,6 @@ static int keep_newest(void *arg, struct pin_gen *gen)
 {
 	struct find *find = arg;
 
-	find->vanished |= gen->record_fd < 0;
 	if (gen->kind == RECORD_NONE || !gen->record.complete)
 		return 0;
 	pin_close_gen(find->gen);
@@ -145,16 +143,15 @@ static int refuse_foreign(struct natra *n, const struct record *record)
 int pin_find_gen(struct natra *n, const char *path, struct pin_gen *ret_gen)
 {
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
-	struct find find = {.gen = &gen, .vanished = true};
-	int r = 0;
+	struct find find = {.gen = &gen};
+	int r = pin_foreach_gen(n, path, keep_newest, &find);
 
-	/* A reader takes no lock: the one that it has seen may have been replaced by one that it has
-	 * not. */
-	for (int i = 0;
-	     i < FIND_TRIES && r == 0 && !find.found && find.vanished; i++) {
-		find.vanished = false;
+	/* A reader takes no lock: what it has seen in the directory may have been replaced by what it
+	 * has not. */
+	for (int i = 1;
+	     i < FIND_TRIES && r == 0 && !find.found && access(path, F_OK) == 0;
+	     i++)
 		r = pin_foreach_gen(n, path, keep_newest, &find);
-	}
 	if (r < 0)
 		return r;
 	if (!find.found)

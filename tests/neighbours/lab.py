@@ -259,7 +259,7 @@ class Scene:
                 name, part = f"  {what}: {way}", rate / CAPS[way]
                 if way in self.lost:
                     self.report.least(f"{name}, without a limit", part, UNLIMITED)
-                elif way == "in" and self.backstop:
+                elif way == "in" and self.backstop and what != "at first":
                     # What the neighbour does may stop the streams, and the burst comes behind that.
                     self.report.least(f"{name}, of the cap", part, 0.9)
                     self.report.most(f"{name}, of the cap", part, 1.1 + BACKSTOP_BURST / SPAN)
@@ -329,16 +329,18 @@ class Scene:
         self.report.equal("  left of natra", (attachments(), pins(), own_files()), ([], [], {}))
 
     def peaks(self, recorder, begin):
-        """Return the most in 10 ms and in a second, in parts of the cap, of what has one."""
-        def cap(way):
-            has_gap = way == "in" and self.mode in self.neighbour.gaps
-            return math.inf if way in self.lost or has_gap else CAPS[way]
-
-        found = [recorder.most(begin, seconds, cap) for seconds in (0.01, 1)]
-        burst = BURSTS * (BACKSTOP_BURST if self.backstop else BURST)
-        self.report.most("  most in 10 ms, of the cap", found[0], burst / 0.01)
-        self.report.most("  most in a second, of the cap", found[1], 1 + burst)
-        return found
+        """Return the most in 10 ms and in a second, as multiples of the cap, of what has one."""
+        found = []
+        for way in BOTH:
+            if way in self.lost or way == "in" and self.mode in self.neighbour.gaps:
+                continue
+            most = [recorder.most(begin, seconds, lambda other, way=way:
+                                  CAPS[way] if other == way else math.inf) for seconds in (0.01, 1)]
+            burst = BURSTS * (BACKSTOP_BURST if way == "in" and self.backstop else BURST)
+            self.report.most(f"  {way}: most in 10 ms, of the cap", most[0], burst / 0.01)
+            self.report.most(f"  {way}: most in a second, of the cap", most[1], 1 + burst)
+            found.append(most)
+        return [max(of) for of in zip(*found)]
 
     def play(self):
         """Return the line of the table."""
@@ -365,7 +367,7 @@ class Scene:
         self.end()
         held = f"{sum(self.verdicts)} of {len(self.verdicts)}" if self.verdicts else "–"
         return [self.neighbour.name, self.mode, *self.cells, held,
-                *(f"{peak:.1f}" for peak in peaks), *said]
+                *([f"{peak:.1f}" for peak in peaks] or ["–", "–"]), *said]
 
 
 def run(kind, *options):

@@ -144,6 +144,7 @@ static bool has_peers(const struct podif *podif, const struct held *held,
 {
 	struct natra_class asked[NATRA_CLASSES_MAX];
 	struct natra_policy policy = held->policy;
+	int r;
 
 	if (!held->owned_len || wanted->classes_len != held->owned_len)
 		return false;
@@ -157,8 +158,11 @@ static bool has_peers(const struct podif *podif, const struct held *held,
 			has->egress_rate_bits_per_sec;
 	}
 	policy.classes = asked;
-	return natra_check(podif->n, podif->id, &policy) != -EBADE ||
-	       natra_error_code(podif->n) != NATRA_CODE_CLASSES_DIFFER;
+	r = natra_check(podif->n, podif->id, &policy);
+	/* Who holds its lock may be changing them. */
+	return r != -EBUSY &&
+	       (r != -EBADE ||
+		natra_error_code(podif->n) != NATRA_CODE_CLASSES_DIFFER);
 }
 
 static bool lower_class(struct natra_class *has, const struct natra_policy *p,

@@ -142,10 +142,16 @@ static int data(void *arg, const char *bytes, size_t len)
 static void done(void *arg, long status, const char *error)
 {
 	struct podwatch *w = arg;
-	const uint64_t life_ms = w->is_whole ? LIFE_MS : LIFE_PART_MS;
+	const uint64_t lived_ms = clock_ms() - w->since_ms;
 	char why[64];
 
-	if (status == 200 && clock_ms() - w->since_ms >= life_ms) {
+	/* A proxy may cut what is quiet. It is no failure, but all pods come again. */
+	if (status == 200 && !w->why[0] && !w->is_whole &&
+	    lived_ms >= LIFE_MS && lived_ms < LIFE_PART_MS) {
+		try_again(w, backoff_next_ms(&w->backoff, random_number()));
+		return;
+	}
+	if (status == 200 && lived_ms >= LIFE_MS) {
 		backoff_reset(&w->backoff);
 		if (!w->unreadable_count)
 			backoff_reset(&w->resyncs);

@@ -227,6 +227,7 @@ static bool says_nothing(int r)
 	case ENODEV:
 	case ENOENT:
 	case ESTALE:
+	case EBUSY:
 	case EMFILE:
 	case ENFILE:
 	case ENOMEM:

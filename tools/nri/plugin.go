@@ -307,8 +307,8 @@ func (p *plugin) turn(ctx context.Context) (func(), error) {
 }
 
 // try limits a pod once. It returns whether that has failed because of an annotation.
-func (p *plugin) try(ctx context.Context, pod *api.PodSandbox, mayHaveRun bool, noted *string) (isWrong bool, err error) {
-	if mayHaveRun {
+func (p *plugin) try(ctx context.Context, pod *api.PodSandbox, mayHaveRun, waitsForTurn bool, noted *string) (isWrong bool, err error) {
+	if waitsForTurn {
 		end, err := p.turn(ctx)
 		if err != nil {
 			return false, err
@@ -332,9 +332,11 @@ func (p *plugin) try(ctx context.Context, pod *api.PodSandbox, mayHaveRun bool, 
 
 func (p *plugin) work(ctx context.Context, pod *api.PodSandbox, mayHaveRun bool, first chan<- error) {
 	said, noted, wait := "", "", again
+	// A pod that has just started does not wait for those that ran already, later either.
+	waitsForTurn := mayHaveRun
 	// The pod starts when the first time is over.
 	for ; ; mayHaveRun, wait = true, min(2*wait, againMost) {
-		isWrong, err := p.try(ctx, pod, mayHaveRun, &noted)
+		isWrong, err := p.try(ctx, pod, mayHaveRun, waitsForTurn, &noted)
 		select {
 		case first <- err:
 		default:
@@ -426,7 +428,9 @@ func (p *plugin) record(ctx context.Context, pod *api.PodSandbox, mayHaveRun boo
 func (p *plugin) end(pod *api.PodSandbox) <-chan struct{} {
 	return p.follow(id(pod), true, func(context.Context) {
 		p.log.Info("has ended", "pod", name(pod))
-		_, err := p.n.Detach(context.Background(), natra.Target{ID: id(pod)})
+		ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+		defer stop()
+		_, err := p.n.Detach(ctx, natra.Target{ID: id(pod)})
 		if err != nil {
 			p.log.Warn("the limits stay until the next start", "pod", name(pod), "error", err)
 		}
