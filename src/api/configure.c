@@ -269,18 +269,27 @@ int natra_upgrade(struct natra *n, const char *id)
 	return finish(n, r);
 }
 
+/* Finds an attachment again, and locks it. A change that goes on has come to its end then, or it was
+ * interrupted. */
+static int lock_again(struct natra *n, const char *id, struct pin_dir *ret_dir,
+		      struct pin_gen *gen)
+{
+	int r;
+
+	pin_close_gen(gen);
+	*gen = (struct pin_gen)PIN_GEN_INIT;
+	r = attachment_lock(n, id, ret_dir, gen);
+	return r == 0 && gen->record.is_changing ? refuse_interrupted(n, id)
+						 : r;
+}
+
 /* The record says that a change of classes or subnets goes on, or that it was interrupted: then
  * nobody has the lock any more. */
 static int await_change(struct natra *n, const char *id, struct pin_gen *gen)
 {
 	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
-	int r;
 
-	pin_close_gen(gen);
-	*gen = (struct pin_gen)PIN_GEN_INIT;
-	r = attachment_lock(n, id, &dir, gen);
-	return r == 0 && gen->record.is_changing ? refuse_interrupted(n, id)
-						 : r;
+	return lock_again(n, id, &dir, gen);
 }
 
 static bool same_list_of_subnets(const struct subnets *a,
@@ -376,20 +385,15 @@ static int check_gen(struct natra *n, const struct pin_gen *gen,
 	return r;
 }
 
-/* What somebody changes at this moment looks as if something was wrong with it, so that is looked
- * at once more, while nobody can. */
+/* An attachment that somebody changes at this moment looks as if something was wrong with it, so
+ * natra looks at it once more while nobody can change it. */
 static int check_again(struct natra *n, const char *id, struct pin_gen *gen,
 		       const struct natra_policy *want,
 		       const struct subnets *subnets)
 {
 	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
-	int r;
+	int r = lock_again(n, id, &dir, gen);
 
-	pin_close_gen(gen);
-	*gen = (struct pin_gen)PIN_GEN_INIT;
-	r = attachment_lock(n, id, &dir, gen);
-	if (r == 0 && gen->record.is_changing)
-		return refuse_interrupted(n, id);
 	return r < 0 ? r : check_gen(n, gen, want, subnets);
 }
 

@@ -202,14 +202,17 @@ static bool is_announced(const struct changing *c)
 	return c->trie_fd >= 0 || c->group != c->gen->record.group_number;
 }
 
-static int begin_change(struct changing *c)
+static void announce(struct record *record, const struct changing *c)
 {
-	struct record *record = &c->gen->record;
-
-	if (!is_announced(c))
-		return 0;
 	record->is_changing = c->trie_fd >= 0;
 	record->group_next = c->group == record->group_number ? 0 : c->group;
+}
+
+static int begin_change(struct changing *c)
+{
+	if (!is_announced(c))
+		return 0;
+	announce(&c->gen->record, c);
 	return journal_write(c->n, c->gen, JOURNAL_LIMITS);
 }
 
@@ -221,11 +224,8 @@ static void undo_record(const struct changing *c, const struct record *before,
 	KEEP_ERROR_SCOPE(c->n);
 
 	c->gen->record = *before;
-	if (!is_undone) {
-		c->gen->record.is_changing = c->trie_fd >= 0;
-		c->gen->record.group_next =
-			c->group == before->group_number ? 0 : c->group;
-	}
+	if (!is_undone)
+		announce(&c->gen->record, c);
 	if (is_announced(c))
 		(void)journal_write(c->n, c->gen, JOURNAL_LIMITS);
 }

@@ -140,7 +140,8 @@ TH_TEST(check_waits_for_a_change)
 	assert_int_equal(check_meanwhile(false), -EUCLEAN);
 	GIVES(-EUCLEAN, natra_check(n, ID, NULL));
 	says(n, ID, "interrupted");
-	/* What is half changed is not taken for what was asked for, whatever else changes. */
+	/* Lists that are half changed are not taken for those that were asked for, whatever else
+	 * changes. */
 	OK(natra_upgrade(n, ID));
 	GIVES(-EUCLEAN, natra_check(n, ID, NULL));
 	policy.classes = NULL;
@@ -174,7 +175,7 @@ static void *change_again(void *arg)
 	return NULL;
 }
 
-/* Who looks while somebody changes the limits, or replaces the programs, sees nothing wrong. */
+/* A check beside changes of the limits, or beside programs that are replaced, finds nothing wrong. */
 TH_TEST(check_beside_changes)
 {
 	const struct natra_policy policy = policy_of(10, 20);

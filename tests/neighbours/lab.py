@@ -260,7 +260,8 @@ class Scene:
                 if way in self.lost:
                     self.report.least(f"{name}, without a limit", part, UNLIMITED)
                 elif way == "in" and self.backstop and what != "at first":
-                    # What the neighbour does may stop the streams, and the burst comes behind that.
+                    # A change of the neighbour's may stop the streams, and the bucket's burst
+                    # comes behind that.
                     self.report.least(f"{name}, of the cap", part, 0.9)
                     self.report.most(f"{name}, of the cap", part, 1.1 + BACKSTOP_BURST / SPAN)
                 else:

@@ -265,8 +265,8 @@ static bool is_of_runtime(const struct cached *cached)
 		       "io.kubernetes.cri.pod-annotations");
 }
 
-/* What a pod says of a static one counts only under that one's name: a mirror has it, and who may
- * make pods in a namespace may write the annotation. */
+/* The annotation by which a pod says that it mirrors a static one counts only under that one's name: a
+ * mirror has it, and anybody who may make pods in a namespace may write the annotation. */
 static bool is_of(const struct cached *cached, const struct edit *edit)
 {
 	const char *uid = cached->pod_uid;

@@ -159,7 +159,7 @@ static bool has_peers(const struct podif *podif, const struct held *held,
 	}
 	policy.classes = asked;
 	r = natra_check(podif->n, podif->id, &policy);
-	/* Who holds its lock may be changing them. */
+	/* A process that holds the lock may be changing the classes. */
 	return r != -EBUSY &&
 	       (r != -EBADE ||
 		natra_error_code(podif->n) != NATRA_CODE_CLASSES_DIFFER);

@@ -177,7 +177,8 @@ static void lower(const struct natra_policy *conf,
 	namespace_lower(&limits, false, &wanted->rates, note);
 }
 
-/* What the namespace allows, and Kubernetes' rates, which count in each, as by the plugin. */
+/* Returns the annotations that the namespace allows, and besides them Kubernetes' rates, which count
+ * in each namespace, as by the plugin. */
 static const char **allowed_by(const struct namespace_rule *rule,
 			       size_t *ret_len)
 {
