@@ -14,14 +14,13 @@
 #include "attach/shaper.h"
 #include "policy/class_check.h"
 #include "policy/fields.h"
-#include "state/journal.h"
 #include "util/cleanup.h"
 
 /* Attaches again with the policy on record, because a direction or the build is new. */
 static int reattach(struct natra *n, const struct pin_dir *dir,
 		    const struct pin_gen *gen,
 		    const struct natra_policy *policy,
-		    const struct subnets *subnets)
+		    const struct subnets *subnets, bool keeps_half)
 {
 	const struct record *record = &gen->record;
 	struct order order = {
@@ -29,6 +28,7 @@ static int reattach(struct natra *n, const struct pin_dir *dir,
 		.network = record->network,
 		.label = record->label,
 		.policy = *policy,
+		.keeps_half = keeps_half,
 	};
 	cleanup_pin_gen struct pin_gen attached = PIN_GEN_INIT;
 	cleanup_close int fd = -1;
@@ -136,24 +136,14 @@ static int refuse_interrupted(struct natra *n, const char *id)
 }
 
 /* Returns whether lists stay that a killed process has half changed, because the policy has not all
- * of them. */
-static bool stays_half(const struct record *record, const struct subnets *given)
+ * of them. natra_check then goes on saying that the change was interrupted. */
+static bool keeps_half(const struct record *record, const struct subnets *given)
 {
 	const bool has_subnets = given->kind || !record->subnets;
 	const bool has_classes = given->classes_len || given->without_classes ||
 				 !record->classes_len;
 
 	return record->is_changing && !(has_subnets && has_classes);
-}
-
-/* Lets natra_check go on saying that the change was interrupted, when new limits are on record. */
-static int mark_half(struct natra *n, const struct pin_dir *dir)
-{
-	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
-	int r = pin_find_gen(n, dir->path, &gen);
-
-	gen.record.is_changing = 1;
-	return r < 0 ? r : journal_write(n, &gen, JOURNAL_LIMITS);
 }
 
 static int refuse_gone(struct natra *n, const struct pin_gen *gen)
@@ -200,12 +190,13 @@ static int merge_lists(struct natra *n, const struct subnets *given,
 
 static int change(struct natra *n, const struct pin_dir *dir,
 		  struct pin_gen *gen, const struct natra_policy *policy,
-		  const struct subnets *from, const struct subnets *to)
+		  const struct subnets *from, const struct subnets *to,
+		  bool half)
 {
 	if (!limits_cover(&gen->record, from, policy, to) ||
 	    !subnets_same_shape(from, to))
-		return reattach(n, dir, gen, policy, to);
-	return limits_set(n, gen, policy, to);
+		return reattach(n, dir, gen, policy, to, half);
+	return limits_set(n, gen, policy, to, half);
 }
 
 int natra_configure(struct natra *n, const char *id,
@@ -218,7 +209,7 @@ int natra_configure(struct natra *n, const char *id,
 	struct subnets merged; /* its lists are those of the others */
 	struct natra_group_info automatic;
 	struct natra_policy p;
-	bool is_half;
+	bool half;
 	int r;
 
 	r = require_id(n, id);
@@ -236,12 +227,10 @@ int natra_configure(struct natra *n, const char *id,
 		r = refuse_gone(n, &gen);
 	if (r < 0)
 		return r;
-	is_half = stays_half(&gen.record, &given);
-	r = change(n, &dir, &gen, &p, &pinned, &merged);
+	half = keeps_half(&gen.record, &given);
+	r = change(n, &dir, &gen, &p, &pinned, &merged, half);
 	if (leave_full_group(n, r, &p))
-		r = change(n, &dir, &gen, &p, &pinned, &merged);
-	if (r == 0 && is_half)
-		r = mark_half(n, &dir);
+		r = change(n, &dir, &gen, &p, &pinned, &merged, half);
 	return finish(n, r);
 }
 
@@ -263,9 +252,8 @@ int natra_upgrade(struct natra *n, const char *id)
 	policy = record_get_policy(&gen.record);
 	r = attachment_read_subnets(n, &gen, &subnets);
 	if (r == 0)
-		r = reattach(n, &dir, &gen, &policy, &subnets);
-	if (r == 0 && gen.record.is_changing)
-		r = mark_half(n, &dir);
+		r = reattach(n, &dir, &gen, &policy, &subnets,
+			     gen.record.is_changing);
 	return finish(n, r);
 }
 

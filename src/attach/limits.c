@@ -74,6 +74,7 @@ struct changing {
 	const struct subnets *to;
 	struct record_classes classes;
 	int trie_fd; /* owned; -1: there are no classes or subnets */
+	bool keeps_half;
 };
 
 static int write_limits(struct natra *n, const struct slot *slot,
@@ -190,7 +191,7 @@ static int write_record(struct changing *c, const struct natra_policy *policy)
 	for (int i = 0; i < LEG_MAX; i++)
 		record->limits[i] = c->leg[i].after[0];
 	record->gso_segs = gso_segs(record, &fastest);
-	record->is_changing = 0;
+	record->is_changing = c->keeps_half;
 	record->group_next = 0;
 	return journal_write(c->n, c->gen, JOURNAL_LIMITS);
 }
@@ -268,7 +269,8 @@ static int write_changes(struct changing *c, const struct natra_policy *policy)
 }
 
 int limits_set(struct natra *n, struct pin_gen *gen,
-	       const struct natra_policy *policy, const struct subnets *subnets)
+	       const struct natra_policy *policy, const struct subnets *subnets,
+	       bool keeps_half)
 {
 	struct changing c = {
 		.n = n,
@@ -279,6 +281,7 @@ int limits_set(struct natra *n, struct pin_gen *gen,
 			{.slot = SLOT_INIT}},
 		.to = subnets,
 		.trie_fd = -1,
+		.keeps_half = keeps_half,
 	};
 	const struct record before = gen->record;
 	struct groups groups = GROUPS_INIT;

@@ -6,10 +6,11 @@
 #include "state/pin.h"
 
 /* Writes new limits to the slots and to the record, and changes what its classes are, or
- * changes nothing. The classes have the same names as before. */
+ * changes nothing. The classes have the same names as before. If `keeps_half`, some of the lists are
+ * those that an interrupted change has left, and the record goes on saying so. */
 int limits_set(struct natra *n, struct pin_gen *gen,
-	       const struct natra_policy *policy,
-	       const struct subnets *subnets);
+	       const struct natra_policy *policy, const struct subnets *subnets,
+	       bool keeps_half);
 
 /* Returns whether an attachment, whose classes are those of `subnets`, has for each
  * direction that a policy or its classes limit the programs that an attach would give

@@ -52,6 +52,7 @@ struct record order_record(const struct order *order)
 		.abi = NATRA_PIN_ABI,
 		.size = sizeof(record),
 		.port = port_of(&order->scene.pod),
+		.is_changing = order->keeps_half,
 	};
 
 	order_set_link(&record.pod, &order->scene.pod, &order->scene.pod_netns);

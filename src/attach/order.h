@@ -15,6 +15,7 @@ struct order {
 	/* The policy has no lists of subnets, only their lengths. */
 	struct natra_policy policy;
 	struct subnets subnets; /* the caller of shaper_attach frees them */
+	bool keeps_half; /* of lists that an interrupted change has left */
 	struct scene scene;
 };
 

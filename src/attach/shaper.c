@@ -533,7 +533,8 @@ static int keep(struct natra *n, struct pin_gen *gen, const struct order *order)
 		if (r < 0)
 			return r;
 	}
-	return limits_set(n, gen, &order->policy, &order->subnets);
+	return limits_set(n, gen, &order->policy, &order->subnets,
+			  order->keeps_half);
 }
 
 int shaper_attach(struct natra *n, const struct pin_dir *dir,
