@@ -18,6 +18,8 @@
 	(IN_MODIFY | IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM |  \
 	 IN_MOVED_TO | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR)
 
+#define QUIET_WAIT_MAX_MS 500
+
 /* The temporary names that natra's installers use, see tools/common/dir.h. They can be
  * ignored: each change ends with an event of another name. */
 #define OWN_PREFIX ".natra-install."
@@ -78,6 +80,16 @@ bool dirwatch_drain(const struct dirwatch *watch)
 	while (read_events(watch, &seen))
 		continue;
 	return seen.removal;
+}
+
+bool dirwatch_note(struct unseen *unseen)
+{
+	const uint64_t now_ms = clock_ms();
+
+	if (!unseen->is_changed)
+		unseen->first_ms = now_ms;
+	unseen->is_changed = true;
+	return now_ms - unseen->first_ms < QUIET_WAIT_MAX_MS;
 }
 
 void dirwatch_pause(struct dirwatch *watch)

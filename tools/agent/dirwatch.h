@@ -7,6 +7,7 @@
 #define NATRA_AGENT_DIRWATCH_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "loop.h"
 
@@ -19,6 +20,15 @@ struct dirwatch {
 	int newest; /* the highest number of a watch; they are not used again */
 };
 
+/* A file that is being written changes several times in a row. */
+#define DIRWATCH_QUIET_MS 50
+
+/* Changes of a file that nobody has looked at yet. Whoever looks clears it. */
+struct unseen {
+	bool is_changed;
+	uint64_t first_ms;
+};
+
 /* The members changed, removed and arg are set by the caller. After an error there are
  * no events, dirwatch_add fails, and the other functions do nothing. */
 int dirwatch_open(struct dirwatch *watch, struct loop *loop);
@@ -29,6 +39,9 @@ int dirwatch_add(struct dirwatch *watch, int dir_fd);
 /* Watches the directory in which a file is, if it is there: a file is replaced in it, and the
  * kubelet replaces a link there when a ConfigMap changes. */
 void dirwatch_add_file(struct dirwatch *watch, const char *path);
+/* Notes a change. Returns whether the look at it is to wait for DIRWATCH_QUIET_MS from now: a
+ * directory may change all the time, so it does not wait for ever. */
+bool dirwatch_note(struct unseen *unseen);
 /* While a watch is paused its events wait: for dirwatch_resume, or for a child
  * process that calls dirwatch_drain. */
 void dirwatch_pause(struct dirwatch *watch);

@@ -5,14 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A file that is being written changes several times in a row. */
-#define QUIET_MS          50
-/* A directory may change all the time. */
-#define QUIET_WAIT_MAX_MS 500
 /* There is a longest time between two looks because a mount over the directory is no
  * event, and because somebody else may have changed a group. */
-#define RECHECK_MS        60000
-#define JOB_MAX_MS        30000
+#define RECHECK_MS 60000
+#define JOB_MAX_MS 30000
 
 static void run(void *arg)
 {
@@ -25,7 +21,7 @@ static void look(void *arg)
 {
 	struct groupfile *g = arg;
 
-	g->is_asked = false;
+	g->unseen.is_changed = false;
 	dirwatch_add_file(&g->watch, g->path);
 	work_start(&g->work);
 }
@@ -34,13 +30,11 @@ static void changed(void *arg)
 {
 	struct groupfile *g = arg;
 
-	if (!g->is_asked)
-		g->asked_ms = clock_ms();
-	g->is_asked = true;
+	const bool waits = dirwatch_note(&g->unseen);
+
 	backoff_reset(&g->backoff);
-	if (!g->work.pid && !g->work.is_waiting &&
-	    clock_ms() - g->asked_ms < QUIET_WAIT_MAX_MS)
-		timer_set(&g->next, QUIET_MS);
+	if (!g->work.pid && !g->work.is_waiting && waits)
+		timer_set(&g->next, DIRWATCH_QUIET_MS);
 }
 
 /* Writes the first error, and what has not changed for it, or "". */
@@ -119,9 +113,9 @@ static void done(void *arg, enum work_end end)
 	say(g, report, end);
 	if (is_well)
 		backoff_reset(&g->backoff);
-	timer_set(&g->next, g->is_asked ? QUIET_MS
-			    : is_well   ? RECHECK_MS
-					: backoff_next_ms(&g->backoff, 0));
+	timer_set(&g->next, g->unseen.is_changed ? DIRWATCH_QUIET_MS
+			    : is_well            ? RECHECK_MS
+				      : backoff_next_ms(&g->backoff, 0));
 	take_names(g, &report->names, end);
 	if (report->made)
 		g->made(g->arg);

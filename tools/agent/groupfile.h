@@ -46,10 +46,9 @@ struct groupfile {
 	struct work work;
 	struct timer next;
 	struct backoff backoff;
-	bool is_asked;     /* the directory has changed since the last look */
-	uint64_t asked_ms; /* when it did so first */
-	bool was_read;     /* the file, since the agent began */
-	char said[640];    /* the error that was logged last */
+	struct unseen unseen;
+	bool was_read;            /* the file, since the agent began */
+	char said[640];           /* the error that was logged last */
 	struct group_names names; /* those of the last report */
 };
 

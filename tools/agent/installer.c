@@ -12,8 +12,6 @@
 #include "../common/dir.h"
 #include "../common/text.h"
 
-/* A list that is being written changes several times in a row. */
-#define QUIET_MS     50
 /* The shortest and the longest time between two looks. There is a longest one because a
  * mount over a directory, for instance, is no event. */
 #define PAUSE_MS     500
@@ -59,8 +57,8 @@ static void changed(void *arg)
 	if (in->is_asked || in->is_removed)
 		return;
 	in->is_asked = true;
-	timer_set(&in->next,
-		  since_ms < PAUSE_MS ? PAUSE_MS - since_ms : QUIET_MS);
+	timer_set(&in->next, since_ms < PAUSE_MS ? PAUSE_MS - since_ms
+						 : DIRWATCH_QUIET_MS);
 }
 
 /* Watches the subdirectories: one with a network's name has its drop-ins. Returns

@@ -10,12 +10,8 @@
 #include "../common/namespaces.h"
 #include "../common/text.h"
 
-/* A file that is being written changes several times in a row. */
-#define QUIET_MS          50
-/* A directory may change all the time. */
-#define QUIET_WAIT_MAX_MS 500
 /* A mount over the directory is no event, and the copy may have gone. */
-#define RECHECK_MS        60000
+#define RECHECK_MS 60000
 
 /* A copy of an agent that has no file. */
 #define NO_RULES "{}"
@@ -158,7 +154,7 @@ static void look(void *arg)
 {
 	struct namespacefile *ns = arg;
 
-	ns->is_asked = false;
+	ns->unseen.is_changed = false;
 	dirwatch_add_file(&ns->watch, ns->path);
 	if (read_all(ns)) {
 		log_write(ns->log, NATRA_LOG_INFO,
@@ -172,11 +168,8 @@ static void noticed(void *arg)
 {
 	struct namespacefile *ns = arg;
 
-	if (!ns->is_asked)
-		ns->asked_ms = clock_ms();
-	ns->is_asked = true;
-	if (clock_ms() - ns->asked_ms < QUIET_WAIT_MAX_MS)
-		timer_set(&ns->next, QUIET_MS);
+	if (dirwatch_note(&ns->unseen))
+		timer_set(&ns->next, DIRWATCH_QUIET_MS);
 }
 
 int namespacefile_open(struct namespacefile *ns, struct loop *loop)

@@ -30,8 +30,7 @@ struct namespacefile {
 	struct dirwatch watch;
 	struct loop *loop;
 	struct timer next;
-	bool is_asked; /* the directory has changed since the last look */
-	uint64_t asked_ms;
+	struct unseen unseen;
 	char said[640]; /* the error that was logged last */
 };
 
