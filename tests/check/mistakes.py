@@ -372,7 +372,7 @@ RECORDS = (
             "note_record(listing, record, record->group_next);", "", "api-group_names"),
     Mistake("moved-interface-is-garbage", "src", "check_exists",
             "r == 0 && !found.exists &&", "false &&", "api-identity"),
-    Mistake("half-changed-lists-are-forgotten", "src", "stays_half",
+    Mistake("half-changed-lists-are-forgotten", "src", "keeps_half",
             "record->is_changing &&", "false &&", "api-interrupted"),
     Mistake("failed-undoing-leaves-no-mark", "src", "undo_record",
             "if (!is_undone)", "if (false)", "api-interrupted"),

@@ -44,6 +44,16 @@ class Workflows(unittest.TestCase):
         self.assertEqual(p.returncode, 1)
         self.assertIn("ref_nam", p.stdout)
 
+    def test_nightly_runs_everything(self):
+        p = subprocess.run([f"{cache.SOURCE}/tests/everything", "--list"], text=True,
+                           capture_output=True, timeout=60)
+        rows = re.findall(r"^([^:]+): ", p.stdout, re.M)
+        jobs = re.search(r" rows:\n((?: +[-#] .*\n)+)", read(".github/workflows/nightly.yml"))[1]
+        named = [row for job in re.findall(r"- (.*)", jobs) for row in job.split()]
+        self.assertGreater(len(rows), 20)
+        # A visitor's machine has no Python: this row is a job of its own.
+        self.assertEqual(sorted([*named, "quickstart"]), sorted(rows))
+
     def test_public_key(self):
         """Who releases reads the same command wherever the key is spoken of."""
         make = "openssl pkey -in KEY -pubout -out .github/release.pub"
