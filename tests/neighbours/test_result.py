@@ -13,25 +13,34 @@ LOADER.exec_module(result)
 
 OLD, NEW = "at commit 0123abc on 2026-11-28", "at commit 4567def on 2026-11-29"
 CRASH = "FAIL the test came to its end                      False  demanded true\n"
-PAGE = "before\n\n| beside | mode |\n| --- | --- |\n\nbehind\n"
+BESIDE, GVISOR = "| beside | mode | in |", "| gVisor, in parts of the limit | in | out |"
+PAGE = f"before\n\n{BESIDE}\n| --- | --- | --- |\n\nbetween\n\n{GVISOR}\n|---|---|---|\n\nbehind\n"
 
 
 def printed(head, *scenes, system="Linux 6.18.44"):
     """Return what tests/kube/record prints of (scene, rows, what is before the count)."""
     return f"Printed by tests/kube/record neighbours {head}:\n2 cores, {system}.\n" + "".join(
-        f"\n== {scene}\n| beside | mode | in |\n| --- | --- | --- |\n" + "".join(
+        f"\n== {scene}\n" + (f"{GVISOR}\n|---|---|---|\n" if "gvisor" in scene else
+                             f"{BESIDE}\n| --- | --- | --- |\n") + "".join(
             f"| {row} |\n" for row in rows) + f"{end}1 of 2 ok\n" for scene, rows, end in scenes)
+
+
+def rows_of(text):
+    """Return the rows of a table behind its head."""
+    return [line.strip("| ") for line in text.splitlines() if line.startswith("|")][2:]
 
 
 class Result(unittest.TestCase):
     def setUp(self):
-        self.old = printed(OLD, ("a.py", ("A | x | 1", "A | y | 1"), ""), ("b.py", ("B | x | 1",), ""))
+        self.old = printed(OLD, ("a.py", ("A | x | 1", "A | y | 1"), ""),
+                           ("gvisor.py", ("x | 1 | 1", "y | 1 | 1"), ""), ("b.py", ("B | x | 1",), ""))
 
     def put(self, record):
-        """Return the table's rows, and the texts, with the record."""
+        """Return the first table's rows, and the texts, with the record."""
         texts = result.updated(self.old, PAGE, record)
         self.assertEqual(result.updated(*texts, None), texts)
-        return [line.strip("| ") for line in texts[1].splitlines() if line.startswith("| ")][2:], texts
+        self.assertIn("\n\nbetween\n\n", texts[1])
+        return rows_of(texts[1].partition("between")[0]), texts
 
     def refused(self, record, word):
         with self.assertRaises(SystemExit) as e:
@@ -61,6 +70,14 @@ class Result(unittest.TestCase):
         rows, (text, _) = self.put(printed(NEW, ("a.py", ("A | x | 5",), "")))
         self.assertEqual(rows[0], "A | x | 5")
         self.assertNotIn("--mode", text)
+
+    def test_the_sandbox_has_a_table_of_its_own(self):
+        """Of fewer columns, where a row is named by the mode alone."""
+        rows, (_, page) = self.put(printed(NEW, ("gvisor.py --mode y", ("y | 2 | 2",), "")))
+        self.assertEqual(rows, ["A | x | 1", "A | y | 1", "B | x | 1"])
+        self.assertEqual(rows_of(page.partition("between")[2]), ["x | 1 | 1", "y | 2 | 2"])
+        page = page.replace("y | 2 | 2", "y | 3 | 2")
+        self.assertNotEqual(result.updated(self.old, page, None)[1], page)
 
     def test_of_what_it_is(self):
         scene = ("a.py", ("A | x | 2",), "")
