@@ -99,7 +99,7 @@ class Facts(unittest.TestCase):
 
     def test_checklist(self):
         """Each test that the checklist names is there."""
-        page = read(f"{DEPLOY}/CHECKLIST.md")
+        page = read(f"{SOURCE}/tests/install/CHECKLIST.md")
         for path, _, name in re.findall(r"`(tests/[\w/.]+)`( `(\w+)`)?", page):
             text = read(f"{SOURCE}/{path}")
             if name:

@@ -228,7 +228,7 @@ class Valid(unittest.TestCase):
 
 
 class Obligations(unittest.TestCase):
-    """Checks what tools/deploy/CHECKLIST.md says of the pod."""
+    """Checks what tests/install/CHECKLIST.md says of the pod."""
 
     def setUp(self):
         self.objects = objects(helm())
