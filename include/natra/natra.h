@@ -263,8 +263,8 @@ NATRA_API int natra_preload(struct natra *n, const struct natra_target *target,
  * by a group or class. It stays attached, also if no limit is left, and counts its packets
  * as `unlimited`. To change one limit, change what natra_query reports.
  *
- * attach_mode, edt_pacing, ingress_mode and sli of `policy` must be 0 or as attached. A
- * direction that had no limit so far gets its programs now, and the counters of both begin
+ * attach_mode, edt_pacing, ingress_mode and sli of `policy` must be 0 or as they were asked
+ * for. A direction that had no limit so far gets its programs now, and the counters of both begin
  * again, as they do if the attachment joins a first group or leaves for none.
  *
  * The list of subnets is kept if `policy` has none, and so are the classes if `classes` is
@@ -304,7 +304,8 @@ NATRA_API int natra_upgrade(struct natra *n, const char *id);
  *
  * Succeeds when there is nothing, when the interface or netns is gone, and
  * when called twice. `target` needs `id`, or `ifname` (and netns) if the id
- * was the default. A qdisc, clsact or program of others is left.
+ * was the default. A qdisc, clsact or program of others is left, and natra's clsact on the host
+ * side, which others may use by now.
  *
  * @return 1 removed; 0 there was nothing; -EINVAL; -EBUSY `ifname` alone, and the interface
  *         has another id (natra_find tells it), or a lock; -ECANCELED; -EPERM; -ENOMEM; others
@@ -319,13 +320,13 @@ NATRA_API int natra_detach(struct natra *n, const struct natra_target *target);
  *                that has some, and so with classes; lengths without lists, as natra_query
  *                reports them, stand for those that there are. The limits of its group are not
  *                compared.
- * @return 0 all is there; -EINVAL; -ENOENT not attached; -ENODEV the interface is gone; -EBADE something
- *         differs, it is `unshaped`, or without a policy, packets pass natra's programs
- *         (NATRA_CODE_BYPASSED): natra_error() names the setting or the class with both values,
- *         or what is missing, and natra_error_code() tells these apart, and natra_error_about()
- *         names the setting or the class; a difference from `policy` comes first; -EUCLEAN a
- *         change of classes or subnets ended half-way: set them again; -EBUSY; -ECANCELED;
- *         -ESTALE; -EPERM; -ENOMEM.
+ * @return 0 all is there; -EINVAL; -ENOENT not attached; -ENODEV the interface is gone; -EBADE
+ *         something differs, an attach that was interrupted has left its programs besides, it is
+ *         `unshaped`, or without a policy, packets pass natra's programs (NATRA_CODE_BYPASSED):
+ *         natra_error() names the setting or the class with both values, or what is missing,
+ *         natra_error_code() tells these apart, and natra_error_about() names the setting or the
+ *         class; a difference from `policy` comes first; -EUCLEAN a change of classes or subnets
+ *         ended half-way: set them again; -EBUSY; -ECANCELED; -ESTALE; -EPERM; -ENOMEM.
  */
 NATRA_API int natra_check(struct natra *n, const char *id,
 			  const struct natra_policy *policy);
@@ -531,8 +532,9 @@ NATRA_API int natra_foreach_attachment(struct natra *n, natra_attachment_fn fn,
  *
  * It needs CAP_SYS_PTRACE where a network namespace has no file in /run/netns
  * and only processes with more capabilities than this one hold it. Without that
- * privilege it does not see such a namespace, and removes attachments by filters
- * (clsact) in it as if they were gone.
+ * privilege, or in a pid namespace of its own, it does not see such a namespace, and removes
+ * attachments by filters (clsact) in it as if they were gone: packets pass their programs, and
+ * share the limits of whatever is attached in their place later.
  *
  * @param keep         ids, which need a network; NULL if keep_len is 0.
  * @param ret_removed  how many; may be NULL.

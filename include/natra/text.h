@@ -23,7 +23,8 @@ extern "C" {
  */
 NATRA_API int natra_parse_rate(const char *text, uint64_t *ret_bits_per_sec);
 
-/** @brief The same in bytes, 1 to 2^63 - 1. Errors as natra_parse_rate. */
+/** @brief The same in bytes, or in what else is counted, 1 to 2^63 - 1; less than 1 is rounded
+ *         up, too. Errors as natra_parse_rate. */
 NATRA_API int natra_parse_size(const char *text, uint64_t *ret_bytes);
 
 /**

@@ -95,9 +95,8 @@ enum natra_log_level {
 /**
  * @brief Receives one log line, without a newline; valid during the call only.
  *
- * May be called from a short-lived thread of the library while the caller
- * waits inside a library function; never from two threads at once. Like
- * natra_cancelled_fn, it must not call a function with its handle.
+ * Called in the thread that made the call, and in its network namespace, while that may hold
+ * locks. Like natra_cancelled_fn, it must not call a function with its handle.
  */
 typedef void (*natra_log_fn)(void *arg, enum natra_log_level level,
 			     const char *line);

@@ -373,6 +373,33 @@ static int check_gen(struct natra *n, const struct pin_gen *gen,
 	return r;
 }
 
+struct beside {
+	unsigned int number;
+	bool is_there;
+};
+
+static int note_other(void *arg, struct pin_gen *gen)
+{
+	struct beside *beside = arg;
+
+	beside->is_there |=
+		gen->kind != RECORD_NONE && gen->number != beside->number;
+	return 0;
+}
+
+/* Returns whether the id has a generation besides: a process that was killed, or could not remove it,
+ * has left it, or somebody is at it. Its programs may judge packets as well. Returns 1, 0 or -errno. */
+static int has_other_gen(struct natra *n, const struct pin_gen *gen)
+{
+	struct beside beside = {.number = gen->number};
+	char path[PIN_PATH_MAX];
+	int r = pin_dir_path(n, gen->record.id, path);
+
+	if (r == 0)
+		r = pin_foreach_gen(n, path, note_other, &beside);
+	return r < 0 ? r : beside.is_there;
+}
+
 /* An attachment that somebody changes at this moment looks as if something was wrong with it, so
  * natra looks at it once more while nobody can change it. */
 static int check_again(struct natra *n, const char *id, struct pin_gen *gen,
@@ -382,7 +409,14 @@ static int check_again(struct natra *n, const char *id, struct pin_gen *gen,
 	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
 	int r = lock_again(n, id, &dir, gen);
 
-	return r < 0 ? r : check_gen(n, gen, want, subnets);
+	if (r == 0)
+		r = check_gen(n, gen, want, subnets);
+	if (r == 0)
+		r = has_other_gen(n, gen);
+	return r > 0 ? refuse(n, -EBADE,
+			      "an attach of '%s' was interrupted, whose programs are there as well",
+			      id)
+		     : r;
 }
 
 int natra_check(struct natra *n, const char *id,
@@ -406,7 +440,9 @@ int natra_check(struct natra *n, const char *id,
 	if (r < 0)
 		return r;
 	r = check_gen(n, &gen, policy ? &want : NULL, &subnets);
-	if ((r == -EBADE || r == -ENOENT) && !gen.record.unshaped)
+	if (r == 0)
+		r = has_other_gen(n, &gen);
+	if ((r == 1 || r == -EBADE || r == -ENOENT) && !gen.record.unshaped)
 		r = check_again(n, id, &gen, policy ? &want : NULL, &subnets);
 	/* Who compares would set the policy again, which is of no use here. */
 	if (!policy && r == 0)

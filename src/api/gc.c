@@ -91,6 +91,15 @@ static int sweep_locked(struct sweep *sweep, const struct pin_dir *dir)
 	return r;
 }
 
+/* All is tried, and the first error is the call's. */
+static void note_failure(struct sweep *sweep, int r)
+{
+	if (r >= 0 || sweep->first_error)
+		return;
+	sweep->first_error = r;
+	sweep->first_text = keep_error(sweep->n);
+}
+
 static int sweep_key(void *arg, const char *path)
 {
 	struct sweep *sweep = arg;
@@ -99,10 +108,8 @@ static int sweep_key(void *arg, const char *path)
 
 	if (r == 0)
 		r = sweep_locked(sweep, &dir);
-	if (r < 0 && r != -ENOENT && sweep->first_error == 0) {
-		sweep->first_error = r;
-		sweep->first_text = keep_error(sweep->n);
-	}
+	if (r != -ENOENT)
+		note_failure(sweep, r);
 	return 0;
 }
 
@@ -111,14 +118,12 @@ static int sweep_all(struct sweep *sweep)
 	struct natra *n = sweep->n;
 	int r = pin_dir_foreach_id(n, sweep_key, sweep);
 
-	if (r == 0 && sweep->first_error) {
-		r = sweep->first_error;
-		restore_error(&sweep->first_text);
-	}
-	if (r == 0)
-		r = engine_gc(n);
+	note_failure(sweep, r);
+	note_failure(sweep, engine_gc(n));
 	repair_groups(n);
-	return r < 0 ? r : pin_dir_gc_netns(n);
+	note_failure(sweep, pin_dir_gc_netns(n));
+	restore_error(&sweep->first_text);
+	return sweep->first_error;
 }
 
 int natra_gc(struct natra *n, const char *network, const char *const *keep,

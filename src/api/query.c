@@ -146,6 +146,17 @@ static int find_to_walk(struct natra *n, const char *id, bool has_fn,
 	return r < 0 ? r : attachment_find(n, id, ret_gen);
 }
 
+static int read_subnets(struct natra *n, const char *id, struct pin_gen *gen,
+			struct subnets *ret_subnets)
+{
+	int r;
+
+	do {
+		r = attachment_read_subnets(n, gen, ret_subnets);
+	} while (r == -ENOENT && attachment_find_newer(n, id, gen));
+	return r;
+}
+
 int natra_foreach_subnet(struct natra *n, const char *id, natra_subnet_fn fn,
 			 void *arg)
 {
@@ -156,7 +167,7 @@ int natra_foreach_subnet(struct natra *n, const char *id, natra_subnet_fn fn,
 
 	if (r < 0)
 		return r;
-	r = attachment_read_subnets(n, &gen, &subnets);
+	r = read_subnets(n, id, &gen, &subnets);
 	for (size_t i = 0; i < subnets.len && r == 0; i++) {
 		subnet_format(&subnets.list[i], text);
 		forget_error(n);
@@ -203,7 +214,7 @@ int natra_foreach_class(struct natra *n, const char *id, natra_class_fn fn,
 
 	if (r < 0)
 		return r;
-	r = attachment_read_subnets(n, &gen, &subnets);
+	r = read_subnets(n, id, &gen, &subnets);
 	for (size_t i = 0; i < subnets.classes_len && r == 0; i++)
 		r = tell_class(n, &subnets.classes[i], fn, arg);
 	return finish_walk(n, r);

@@ -136,8 +136,11 @@ int natra_stats(struct natra *n, const char *id, struct natra_stats *ret_stats)
 	r = require_id(n, id);
 	if (r == 0)
 		r = attachment_find(n, id, &gen);
-	if (r == 0)
+	if (r < 0)
+		return r;
+	do {
 		r = read_stats(n, &views, &gen.record, 0, &stats);
+	} while (r == -ENOENT && attachment_find_newer(n, id, &gen));
 	if (r < 0)
 		return r;
 	return finish(
@@ -170,7 +173,7 @@ int natra_class_stats(struct natra *n, const char *id, const char *name,
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	cleanup_views struct views views = {0};
 	struct natra_stats stats;
-	int r, number;
+	int r;
 
 	r = require_id(n, id);
 	if (r == 0 && !name)
@@ -179,10 +182,12 @@ int natra_class_stats(struct natra *n, const char *id, const char *name,
 		r = attachment_find(n, id, &gen);
 	if (r < 0)
 		return r;
-	number = find_class(n, &gen, name);
-	if (number < 0)
-		return number;
-	r = read_stats(n, &views, &gen.record, (uint32_t)number, &stats);
+	do {
+		r = find_class(n, &gen, name);
+		if (r > 0)
+			r = read_stats(n, &views, &gen.record, (uint32_t)r,
+				       &stats);
+	} while (r == -ENOENT && attachment_find_newer(n, id, &gen));
 	return r < 0 ? r
 		     : finish(n, struct_out(n, "ret_stats", ret_stats,
 					    EXTENT_STATS, &stats));
@@ -202,8 +207,11 @@ int natra_foreach_class_stats(struct natra *n, const char *id,
 		r = attachment_find(n, id, &gen);
 	if (r < 0)
 		return r;
-	if (record_slots(&gen.record) > 1)
+	while (record_slots(&gen.record) > 1) {
 		r = pin_read_classes(n, &gen, &classes);
+		if (r != -ENOENT || !attachment_find_newer(n, id, &gen))
+			break;
+	}
 	if (r == -ENOENT)
 		return refuse(n, r, "the classes of '%s' are gone", id);
 	for (uint32_t i = 1; r == 0 && i < record_slots(&gen.record); i++) {
@@ -372,6 +380,21 @@ static int add_tables(struct natra *n, const struct record *record,
 	return r;
 }
 
+static int read_tables(struct natra *n, const struct record *record,
+		       enum natra_direction direction,
+		       struct flow_tables *tables)
+{
+	int r = 0;
+
+	tables->len = 0;
+	for (int leg = 0; leg < LEG_MAX && r == 0; leg++) {
+		if ((leg == LEG_EGRESS) ==
+		    (direction == NATRA_DIRECTION_EGRESS))
+			r = add_tables(n, record, (enum leg)leg, tables);
+	}
+	return r;
+}
+
 /* Returns whether a flow is among those before it, which are larger: the host side and
  * the backstop have seen it. */
 static bool is_repeated(const struct flow_tables *tables, size_t at)
@@ -406,11 +429,9 @@ int natra_top(struct natra *n, const char *id, enum natra_direction direction,
 	tables = calloc(1, sizeof(*tables));
 	if (!tables)
 		return fail_errno(n, -ENOMEM, "read the flows");
-	for (int leg = 0; leg < LEG_MAX && r == 0; leg++) {
-		if ((leg == LEG_EGRESS) ==
-		    (direction == NATRA_DIRECTION_EGRESS))
-			r = add_tables(n, &gen.record, (enum leg)leg, tables);
-	}
+	do {
+		r = read_tables(n, &gen.record, direction, tables);
+	} while (r == -ENOENT && attachment_find_newer(n, id, &gen));
 	if (r < 0)
 		return r;
 

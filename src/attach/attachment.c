@@ -25,6 +25,19 @@ int attachment_find(struct natra *n, const char *id, struct pin_gen *ret_gen)
 	return word_absence(n, r, id);
 }
 
+bool attachment_find_newer(struct natra *n, const char *id, struct pin_gen *gen)
+{
+	KEEP_ERROR_SCOPE(n);
+	cleanup_pin_gen struct pin_gen now = PIN_GEN_INIT;
+
+	if (pin_find(n, id, &now) < 0 || now.number == gen->number)
+		return false;
+	identity_follow(n, &now);
+	pin_close_gen(gen);
+	*gen = TAKE_GEN(now);
+	return true;
+}
+
 int attachment_find_any(struct natra *n, const char *id,
 			struct pin_gen *ret_gen)
 {

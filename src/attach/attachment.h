@@ -10,7 +10,12 @@
  * text, if nothing is attached by that id, and otherwise as pin_find. */
 int attachment_find(struct natra *n, const char *id, struct pin_gen *ret_gen);
 
-/* Does the same for a caller that needs no more than the prefix of its record, so that
+/* Returns whether another process has attached an id again since a generation was found, which becomes
+ * the newer one: what the old one names may be gone, while a reader without the lock looks. */
+bool attachment_find_newer(struct natra *n, const char *id,
+			   struct pin_gen *gen);
+
+/* Does what attachment_find does for a caller that needs no more than the prefix of its record, so that
  * it may be foreign. */
 int attachment_find_any(struct natra *n, const char *id,
 			struct pin_gen *ret_gen);

@@ -160,12 +160,7 @@ static int check_unlinked(struct natra *n, const struct pin_gen *gen,
 			  enum leg leg, int hint_fd)
 {
 	bool on_host = gen->record.leg[leg].on_host != 0;
-	struct site site = {
-		.n = n,
-		.gen = gen,
-		.link = on_host ? &gen->record.host : &gen->record.pod,
-		.on_host = on_host,
-	};
+	struct site site = site_of(n, gen, on_host);
 	int r = attachment_visit(n, site.link, on_host ? -1 : hint_fd,
 				 check_interface, &site);
 

@@ -19,6 +19,8 @@ static int note_program(void *arg, const struct hook_program *program)
 {
 	struct scene *scene = arg;
 
+	/* It may be natra's. */
+	scene->is_cut |= program->is_hidden;
 	if (hook_program_is_natra(program))
 		scene->foreign_natra = true;
 	else

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "util/str.h"
@@ -125,6 +126,50 @@ int finish_walk(struct natra *n, int r)
 	return r ? r : finish(n, 0);
 }
 
+struct held_line {
+	struct held_line *next;
+	enum natra_log_level level;
+	char text[];
+};
+
+/* Without memory the line is lost. */
+static void hold_line(struct natra *n, enum natra_log_level level,
+		      const char *text)
+{
+	const size_t size = strlen(text) + 1;
+	struct held_line *line = malloc(sizeof(*line) + size);
+
+	if (!line)
+		return;
+	line->next = NULL;
+	line->level = level;
+	memcpy(line->text, text, size);
+	*n->held_end = line;
+	n->held_end = &line->next;
+}
+
+void log_hold(struct natra *n)
+{
+	if (n->log_holds++ == 0)
+		n->held_end = &n->held;
+}
+
+void log_release(struct natra *n)
+{
+	struct held_line *line = n->held;
+
+	if (--n->log_holds)
+		return;
+	n->held = NULL;
+	while (line) {
+		struct held_line *next = line->next;
+
+		n->log_fn(n->log_arg, line->level, line->text);
+		free(line);
+		line = next;
+	}
+}
+
 void log_line(struct natra *n, enum natra_log_level level, const char *format,
 	      ...)
 {
@@ -137,5 +182,8 @@ void log_line(struct natra *n, enum natra_log_level level, const char *format,
 	(void)vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
 	str_one_line(line);
-	n->log_fn(n->log_arg, level, line);
+	if (n->log_holds)
+		hold_line(n, level, line);
+	else
+		n->log_fn(n->log_arg, level, line);
 }

@@ -12,6 +12,10 @@ struct natra {
 	char *bpffs; /* NULL until place_find() has found it */
 	natra_log_fn log_fn;
 	void *log_arg;
+	unsigned int log_holds;
+	struct held_line
+		*held; /* the first line, and where the next one goes */
+	struct held_line **held_end;
 	bool keep_programs;
 	bool enters_no_group; /* while natra_preload runs */
 	natra_cancelled_fn cancelled_fn;
@@ -84,5 +88,10 @@ int finish_walk(struct natra *n, int r);
 
 __attribute__((format(printf, 3, 4))) void
 log_line(struct natra *n, enum natra_log_level level, const char *format, ...);
+
+/* Keep lines back until as many calls have released them: the caller's function might open a socket,
+ * and must not do so in the network namespace of a pod. */
+void log_hold(struct natra *n);
+void log_release(struct natra *n);
 
 #endif

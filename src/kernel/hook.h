@@ -22,6 +22,7 @@ struct hook_program {
 	char label[32];
 	uint32_t priority;
 	uint32_t handle;
+	bool is_hidden; /* only CAP_SYS_ADMIN may ask for its name */
 };
 
 typedef int (*hook_list_fn)(void *arg, const struct hook_program *program);
@@ -75,9 +76,9 @@ int hook_clsact_list(struct natra *n, const struct hook *hook, hook_list_fn cb,
  * name. */
 bool hook_program_is_natra(const struct hook_program *program);
 
-/* Gets the name that a program was loaded with, or "" if the program is
- * gone. */
-void hook_program_name(uint32_t prog_id, char *ret_name, size_t size);
+/* Gets the name that a program was loaded with by its number: "" if it has none, is gone or is
+ * hidden. */
+void hook_program_look(struct hook_program *program);
 
 /* Returns 1 if the filter that hook_clsact_attach has made for the program is there, and 0
  * if not. */

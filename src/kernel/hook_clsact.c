@@ -89,6 +89,7 @@ struct list_filters {
 	void *arg;
 	int result;
 	int count;
+	bool is_cut; /* there are more that are not listed */
 };
 
 static int read_filter(struct nl_msg *msg, void *arg)
@@ -99,8 +100,10 @@ static int read_filter(struct nl_msg *msg, void *arg)
 	struct nlattr *attrs[TCA_MAX + 1];
 	struct nlattr *bpf[TCA_BPF_MAX + 1];
 
-	if (++list->count > FILTERS_MAX)
+	if (++list->count > FILTERS_MAX) {
+		list->is_cut = true;
 		return 1;
+	}
 	if (!tcm || tcm->tcm_handle == 0 ||
 	    nlmsg_parse(nlmsg_hdr(msg), sizeof(*tcm), attrs, TCA_MAX, NULL) <
 		    0 ||
@@ -118,8 +121,7 @@ static int read_filter(struct nl_msg *msg, void *arg)
 		 * proof of whose it is. */
 		if (netlink_get_u32(bpf[TCA_BPF_ID], &program.prog_id) &&
 		    program.prog_id)
-			hook_program_name(program.prog_id, program.name,
-					  sizeof(program.name));
+			hook_program_look(&program);
 		if (bpf[TCA_BPF_NAME])
 			(void)nla_strlcpy(program.label, bpf[TCA_BPF_NAME],
 					  sizeof(program.label));
@@ -154,6 +156,11 @@ static int list_filters(struct natra *n, const struct hook *hook,
 	r = netlink_request(&nl, msg, read_filter, list);
 	if (r == -ENODEV || r == -EINVAL || r == -ENOENT)
 		return 0; /* there is no such hook, so it has no filters */
+	/* One of them has more text than the kernel can list, and hides all behind it. */
+	if (r == -EMSGSIZE) {
+		list->is_cut = true;
+		return list->result;
+	}
 	return r < 0 ? fail_errno(n, r, "list the %s filters of ifindex %u",
 				  name_of(hook), hook->ifindex)
 		     : list->result;
@@ -165,11 +172,11 @@ int hook_clsact_list(struct natra *n, const struct hook *hook, hook_list_fn cb,
 	struct list_filters list = {.cb = cb, .arg = arg};
 	int r = list_filters(n, hook, 0, &list);
 
-	*ret_is_cut = list.count > FILTERS_MAX;
-	if (*ret_is_cut)
+	*ret_is_cut = list.is_cut;
+	if (list.is_cut)
 		log_line(
 			n, NATRA_LOG_WARN,
-			"the clsact %s of ifindex %u has more than %d filters: the others are not looked at",
+			"the clsact %s of ifindex %u has more than %d filters, or one that the kernel cannot list: the others are not looked at",
 			name_of(hook), hook->ifindex, FILTERS_MAX);
 	return r;
 }
@@ -210,7 +217,7 @@ int hook_clsact_remove(struct natra *n, struct netlink *nl, uint32_t ifindex)
 		struct list_filters any = {.cb = is_any};
 
 		r = list_filters(n, &hook, 0, &any);
-		if (r != 0)
+		if (r != 0 || any.is_cut)
 			return r < 0 ? r : 0;
 	}
 	return qdisc_remove(n, nl, ifindex, TC_H_CLSACT, &qdisc);
@@ -247,11 +254,12 @@ static struct nl_msg *filter_message(int type, int flags,
 /* Adds what the filter is to do: the program decides. The name is shown by tc. */
 static int put_program(struct nl_msg *msg, int prog_fd, uint32_t prog_id)
 {
-	char name[16], text[32];
+	struct hook_program program = {.prog_id = prog_id};
+	char text[32];
 	struct nlattr *options;
 
-	hook_program_name(prog_id, name, sizeof(name));
-	(void)snprintf(text, sizeof(text), "%s:[%u]", name, prog_id);
+	hook_program_look(&program);
+	(void)snprintf(text, sizeof(text), "%s:[%u]", program.name, prog_id);
 	options = nla_nest_start(msg, TCA_OPTIONS);
 	if (!options || nla_put_u32(msg, TCA_BPF_FD, (uint32_t)prog_fd) < 0 ||
 	    nla_put_string(msg, TCA_BPF_NAME, text) < 0 ||
@@ -259,6 +267,14 @@ static int put_program(struct nl_msg *msg, int prog_fd, uint32_t prog_id)
 		return -ENOMEM;
 	nla_nest_end(msg, options);
 	return 0;
+}
+
+/* Returns whether an answer says that a hook cannot have natra's filter: a filter of another kind or
+ * protocol has its priority, or another one its handle, or the hook shares its filters with others.
+ * Somebody else, perhaps in the pod, has made it so. */
+static bool is_taken(int r)
+{
+	return r == -EINVAL || r == -EEXIST || r == -EOPNOTSUPP;
 }
 
 /* Returns -errno without an error text. */
@@ -285,19 +301,19 @@ int hook_clsact_attach(struct natra *n, struct netlink *nl,
 		r = list_filters(n, hook, FRONT_PRIORITY, &in_front);
 	if (r < 0)
 		return r;
-	front = r == 1;
+	front = r == 1 || in_front.is_cut;
 	r = front ? add_filter(nl, hook, prog_fd, prog_id, FRONT_PRIORITY)
 		  : -EINVAL;
-	/* A priority has filters of one kind and one protocol only. */
-	if (r == -EINVAL)
+	if (is_taken(r))
 		r = add_filter(nl, hook, prog_fd, prog_id, OWN_PRIORITY);
-	/* Somebody else, perhaps in the pod, has taken it: another mode may be possible. */
-	if (r == -EINVAL)
+	/* Another mode may be possible. */
+	if (is_taken(r))
 		return with_code(
 			n, NATRA_CODE_OTHER_QDISC,
 			refuse(n, -EOPNOTSUPP,
-			       "a filter of another kind has natra's priority on the clsact %s of ifindex %u (%s)",
-			       name_of(hook), hook->ifindex, nl->extack));
+			       "the clsact %s of ifindex %u has no place for natra's filter: %s (%s)",
+			       name_of(hook), hook->ifindex, strerror(-r),
+			       nl->extack));
 	return r < 0 ? fail_errno(n, r,
 				  "attach to the clsact %s of ifindex %u (%s)",
 				  name_of(hook), hook->ifindex, nl->extack)
@@ -309,6 +325,15 @@ struct own_filter {
 	uint32_t prog_id;
 	struct hook_program found; /* prog_id 0: nothing */
 };
+
+/* Returns whether an answer says that there is no such filter, qdisc or interface. Filters of another
+ * kind or protocol may have its priority; and a hook that shares its filters has none of natra's, since
+ * it can share only while it is empty. */
+static bool is_missing(int r)
+{
+	return r == -ENOENT || r == -ENODEV || r == -EINVAL || r == -ENOSPC ||
+	       r == -EOPNOTSUPP;
+}
 
 static int note_own(void *arg, const struct hook_program *program)
 {
@@ -339,10 +364,7 @@ static int find_own(struct natra *n, struct netlink *nl,
 			*ret_program = own.found;
 			return 1;
 		}
-		/* There is no such filter, qdisc or interface; or filters of another kind or
-		 * protocol have the priority. */
-		if (r < 0 && r != -ENOENT && r != -ENODEV && r != -EINVAL &&
-		    r != -ENOSPC)
+		if (r < 0 && !is_missing(r))
 			return fail_errno(
 				n, r, "look for the %s filter of ifindex %u",
 				name_of(hook), hook->ifindex);
@@ -370,7 +392,7 @@ int hook_clsact_detach(struct natra *n, struct netlink *nl,
 		return r;
 	msg = filter_message(RTM_DELTFILTER, 0, hook, prog_id, own.priority);
 	r = msg ? netlink_request(nl, msg, NULL, NULL) : -ENOMEM;
-	if (r < 0 && r != -ENOENT && r != -ENODEV)
+	if (r < 0 && !is_missing(r))
 		return fail_errno(n, r, "remove the %s filter of ifindex %u",
 				  name_of(hook), hook->ifindex);
 	return 0;

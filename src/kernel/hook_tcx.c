@@ -52,7 +52,7 @@ int hook_tcx_attach(struct natra *n, const struct hook *hook, int prog_fd,
 	struct bpf_link_create_opts opts;
 	int fd;
 
-	/* With its padding, see kernel/hook_clsact.c. */
+	/* With its padding, which libbpf compares with 0. */
 	memset(&opts, 0, sizeof(opts));
 	opts.sz = sizeof(opts);
 	opts.flags = BPF_F_BEFORE;
@@ -66,15 +66,16 @@ int hook_tcx_attach(struct natra *n, const struct hook *hook, int prog_fd,
 	return 0;
 }
 
-void hook_program_name(uint32_t prog_id, char *ret_name, size_t size)
+void hook_program_look(struct hook_program *program)
 {
-	cleanup_close int fd = bpf_prog_get_fd_by_id(prog_id);
+	cleanup_close int fd = bpf_prog_get_fd_by_id(program->prog_id);
 	struct bpf_prog_info info = {0};
 	uint32_t len = sizeof(info);
 
-	ret_name[0] = '\0';
+	program->is_hidden = fd == -EPERM;
+	program->name[0] = '\0';
 	if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &len) == 0)
-		(void)str_copy(ret_name, size, info.name);
+		(void)str_copy(program->name, sizeof(program->name), info.name);
 }
 
 bool hook_program_is_natra(const struct hook_program *program)
@@ -117,7 +118,7 @@ int hook_tcx_list(struct natra *n, const struct hook *hook, hook_list_fn cb,
 				  hook->ifindex);
 	for (uint32_t i = 0; i < len; i++) {
 		program.prog_id = ids[i];
-		hook_program_name(ids[i], program.name, sizeof(program.name));
+		hook_program_look(&program);
 		r = cb(arg, &program);
 		if (r != 0)
 			return r;

@@ -78,6 +78,20 @@ static int on_ack(struct nl_msg *msg, void *arg)
 	return NL_STOP;
 }
 
+/* The kernel ends a list that it could not complete with an error in place of the length. */
+static int on_finish(struct nl_msg *msg, void *arg)
+{
+	const struct nlmsghdr *hdr = nlmsg_hdr(msg);
+	struct request *req = arg;
+	int error = 0;
+
+	if (nlmsg_datalen(hdr) >= (int)sizeof(error))
+		memcpy(&error, nlmsg_data(hdr), sizeof(error));
+	if (req->result == 1)
+		req->result = error < 0 && error >= -MAX_ERRNO ? error : 0;
+	return NL_STOP;
+}
+
 static int on_error(struct sockaddr_nl *from, struct nlmsgerr *err, void *arg)
 {
 	const struct nlmsghdr *hdr =
@@ -116,7 +130,7 @@ int netlink_request(struct netlink *nl, struct nl_msg *msg,
 	nl_cb_set(handlers, NL_CB_SEQ_CHECK, NL_CB_CUSTOM, on_number, &req);
 	nl_cb_set(handlers, NL_CB_VALID, NL_CB_CUSTOM, on_valid, &req);
 	nl_cb_set(handlers, NL_CB_ACK, NL_CB_CUSTOM, on_ack, &req);
-	nl_cb_set(handlers, NL_CB_FINISH, NL_CB_CUSTOM, on_ack, &req);
+	nl_cb_set(handlers, NL_CB_FINISH, NL_CB_CUSTOM, on_finish, &req);
 	nl_cb_err(handlers, NL_CB_CUSTOM, on_error, &req);
 
 	r = nl_send_auto(nl->sock, msg);

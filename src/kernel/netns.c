@@ -207,7 +207,11 @@ int netns_run(struct natra *n, int fd, int (*fn)(void *arg), void *arg)
 
 	if (fd == -1)
 		return fn(arg);
+	if (n)
+		log_hold(n);
 	r = run_on_thread(&job);
+	if (n)
+		log_release(n);
 	if (r < 0)
 		return n ? fail_errno(n, r, "start a thread") : r;
 	if (job.enter_result < 0)

@@ -89,7 +89,13 @@ static int check_blocks(const struct checking *c,
 			       class->subnets_len, NATRA_SUBNETS_MAX);
 		return -EINVAL;
 	}
-	for (size_t i = 0; class->subnets && i < class->subnets_len; i++) {
+	if (class->subnets_len && !class->subnets) {
+		(void)snprintf(c->error, c->size,
+			       "classes: '%s' has %zu subnets, and no list",
+			       class->name, class->subnets_len);
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < class->subnets_len; i++) {
 		const char *text = class->subnets[i];
 
 		if (text && subnet_parse(text, &subnet) == 0)

@@ -166,7 +166,8 @@ int natra_parse_class(const char *text, const struct natra_class *base,
 	char *copy;
 	int r;
 
-	if (!text || !ret_class)
+	if (!text || !ret_class ||
+	    (base && base->subnets_len && !base->subnets))
 		return -EINVAL;
 	class = calloc(1, room_for(text, base, &subnets));
 	if (!class) {

@@ -228,7 +228,7 @@ TH_TEST(filter_in_its_place_is_no_end)
 	policy.attach_mode = NATRA_ATTACH_MODE_CLSACT_PODSIDE;
 	GIVES(-EOPNOTSUPP, natra_attach(n, &target, &policy, NULL));
 	assert_int_equal(natra_error_code(n), NATRA_CODE_OTHER_QDISC);
-	says(n, "filter of another kind", "clsact");
+	says(n, "no place for natra's filter", "clsact");
 	/* Without TCX this is what becomes of it. */
 	policy.attach_mode = NATRA_ATTACH_MODE_AUTO;
 	OK(natra_attach(n, &target, &policy, NULL));
