@@ -427,8 +427,8 @@ def write_table(soak, path):
     with open(path, "w") as f:
         print(f"""{args.printed}
 {soak.versions}.
-{args.pods} pods of four kinds and two with streams, one replaced every {args.every:g} s, {args.edits:g} edits
-of annotations a second, for {args.minutes:g} minutes: tests/kube/soak.py --minutes {args.minutes:g}. Each line is a
+{args.pods} pods of four kinds and two with streams, one replaced every {args.every:g} s, annotations edited {args.edits:g} times
+a second, for {args.minutes:g} minutes: tests/kube/soak.py --minutes {args.minutes:g}. Each line is a
 moment in which all of it paused. in and out are Mbit/s of the two streams for 10 s before.
 {report.checked - report.failed} of {report.checked} checks were good.
 
