@@ -283,14 +283,20 @@ static int walk_id(void *arg, const char *path)
 	/* Nobody but natra of its ABI can read its counters. */
 	if (r == -ESTALE)
 		r = 0;
-	if (has_stats)
+	while (has_stats) {
 		r = read_stats(walk->n, &walk->views, &gen.record, 0, &stats);
+		if (r != -ENOENT ||
+		    !attachment_find_newer(walk->n, gen.record.id, &gen))
+			break;
+		has_stats = !gen.record.unshaped;
+	}
 	if (r == -ENOMEM || r == -EPERM)
 		return r;
-	/* It may have been detached meanwhile. */
 	if (r < 0) {
-		log_line(walk->n, NATRA_LOG_WARN, "%s: %s", path,
-			 last_error(walk->n));
+		/* It may be being detached. */
+		log_line(walk->n,
+			 r == -ENOENT ? NATRA_LOG_DEBUG : NATRA_LOG_WARN,
+			 "%s: %s", path, last_error(walk->n));
 		return 0;
 	}
 	info_of(&gen, &info);

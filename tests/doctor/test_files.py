@@ -213,6 +213,13 @@ class States(Case):
         self.assertEqual(json.loads(node.dropin.read_text())["allowAnnotations"],
                          ["horizon", "fast-pass"])
 
+    def test_libcni_keeps_a_pods_list_without_the_dropin(self):
+        node = self.node()
+        node.pod("web", {"egressRate": 10**7}, {"natra.io/classes": "lan=10.0.0.0/8"}, False)
+        self.assertIn("not-allowed", self.found(node))
+        node.edit(node.dropin, lambda c: c.update(allowAnnotations=["classes"]))
+        self.assertNotIn("not-allowed", self.found(node))
+
     def test_unreadable_result_of_a_pod_that_is_known_or_not(self):
         for key, whose, mend in (("capabilityArgs", " of shop/web ", "kubectl -n shop delete pod web"),
                                  ("cniArgs", "-eth0 is torn", "head -c 400 /var/lib/cni/")):

@@ -109,10 +109,10 @@ static int add_result(void *arg, const char *path, const char *text)
 	cached_pod(&cached, pod->name, sizeof(pod->name));
 	if (cached.netns[0])
 		pod->netns = text_copy(cached.netns);
-	pod->wish_code =
-		wish_look(&pod->wish, &pod->cached,
-			  &(struct wish_source){NULL, s->node->namespaces},
-			  s->node->n, &pod->wish_failure);
+	pod->wish_code = wish_look(
+		&pod->wish, &pod->cached,
+		&(struct wish_source){s->node->element, s->node->namespaces},
+		s->node->n, &pod->wish_failure);
 	return 0;
 }
 

@@ -14,7 +14,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 MAP_LOOKUP, MAP_UPDATE = 1, 2
 PROG_LOAD, OBJ_PIN, OBJ_GET, PROG_DETACH = 5, 6, 7, 9
 PROG_QUERY, LINK_CREATE = 16, 28
-MAP_GET_FD_BY_ID = 14
+PROG_GET_FD_BY_ID, MAP_GET_FD_BY_ID = 13, 14
 NEXT_ID = {"prog": 11, "map": 12, "link": 31}
 SCHED_CLS = 3
 TCX_INGRESS, TCX_EGRESS = 46, 47
@@ -119,6 +119,11 @@ def obj_get(path):
 def map_by_id(number):
     """Return a descriptor of the map, which the caller closes."""
     return bpf(MAP_GET_FD_BY_ID, struct.pack("=I", number))
+
+
+def prog_by_id(number):
+    """Return a descriptor of the program, which the caller closes."""
+    return bpf(PROG_GET_FD_BY_ID, struct.pack("=I", number))
 
 
 def map_lookup(fd, key, size):
