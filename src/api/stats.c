@@ -267,6 +267,15 @@ struct walk {
 	void *arg;
 };
 
+/* Returns whether something is still attached by an id. */
+static bool is_there(struct natra *n, const char *path)
+{
+	KEEP_ERROR_SCOPE(n);
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+
+	return pin_find_gen(n, path, &gen) != -ENOENT;
+}
+
 static int walk_id(void *arg, const char *path)
 {
 	struct walk *walk = arg;
@@ -293,10 +302,9 @@ static int walk_id(void *arg, const char *path)
 	if (r == -ENOMEM || r == -EPERM)
 		return r;
 	if (r < 0) {
-		/* It may be being detached. */
-		log_line(walk->n,
-			 r == -ENOENT ? NATRA_LOG_DEBUG : NATRA_LOG_WARN,
-			 "%s: %s", path, last_error(walk->n));
+		if (r != -ENOENT || is_there(walk->n, path))
+			log_line(walk->n, NATRA_LOG_WARN, "%s: %s", path,
+				 last_error(walk->n));
 		return 0;
 	}
 	info_of(&gen, &info);
