@@ -5,7 +5,6 @@ The node has all of the VM, and so the first network namespace. What a node keep
 or on a disk, where it stays when the power goes.
 """
 import os
-import shutil
 import signal
 import sys
 import tempfile
@@ -15,7 +14,6 @@ from isolation import NETNS_DIR, mount
 from place import keep
 
 DISK = "/mnt"
-PROGRAMS = f"{DISK}/programs"
 DRIVERS = ("virtio_pci", "virtio_blk")
 
 
@@ -36,15 +34,6 @@ def mount_disk(device):
     if not sh("blkid", "-s", "TYPE", "-o", "value", device, check=False).strip():
         sh("mkfs.ext4", "-q", device, timeout=120)
     sh("mount", "-t", "ext4", device, DISK)
-
-
-def copy_programs(source):
-    """Copy a directory of programs to the disk, if they are not there, and return its path: what is on
-    the machine outside is read slowly."""
-    if not os.path.isdir(PROGRAMS):
-        shutil.copytree(source, f"{PROGRAMS}.new")
-        os.rename(f"{PROGRAMS}.new", PROGRAMS)
-    return PROGRAMS
 
 
 def settle(device=None):

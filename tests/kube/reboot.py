@@ -195,14 +195,13 @@ BOOTS = {"first": first, "second": second, "third": third}
 
 def in_a_boot(arguments):
     """Do what is to be done in a boot. Return only if the power may stay."""
+    if not arguments.here:
+        machine_place.show_cache()
+    arguments.bin = binaries()
     if arguments.here:
-        arguments.bin, arguments.image = binaries(), build_image()
         isolate_node(f"{arguments.shared}/node")
     else:
-        machine_place.show_cache()
-        arguments.bin, arguments.image = binaries(), build_image()
         machine_place.settle(DEVICE)
-        arguments.bin = machine_place.copy_programs(arguments.bin)
     report, cluster = Report(), None
     try:
         cluster = Cluster(arguments, report)
@@ -218,19 +217,22 @@ def in_a_boot(arguments):
     report.end()
 
 
-def command(name, shared, *more):
+def command(name, arguments, *more):
     """Return the command that does a boot's part."""
     return ["env", f"NATRACTL={os.environ['NATRACTL']}", f"PYTHONPATH={os.environ['PYTHONPATH']}",
-            "PYTHONDONTWRITEBYTECODE=1", f"NATRA_KUBE_MANIFESTS={shared}/manifests", "python3",
-            os.path.realpath(__file__), "--boot", name, "--shared", shared, *more]
+            "PYTHONDONTWRITEBYTECODE=1", f"NATRA_KUBE_MANIFESTS={arguments.shared}/manifests",
+            # Go looks for garbage less often.
+            "GOGC=400", "python3", os.path.realpath(__file__), "--boot", name, "--shared",
+            arguments.shared, "--image", arguments.image, *more]
 
 
-def boot(name, shared, options):
+def boot(name, arguments, options):
     """Boot the VM, and return the command's exit code; None if the power went."""
+    shared = arguments.shared
     disk = ["-drive", f"file={shared}/disk,format=raw,if=none,id=disk", "-device",
             "virtio-blk-pci,drive=disk"]
     options.rwdir = [shared]
-    with Machine(KERNEL, command(name, shared), options, qemu=disk) as vm:
+    with Machine(KERNEL, command(name, arguments), options, qemu=disk) as vm:
         while not vm.poll():
             if os.path.exists(f"{shared}/off"):
                 vm.cut_power()
@@ -239,11 +241,11 @@ def boot(name, shared, options):
         return vm.end()
 
 
-def boot_here(name, shared, _):
+def boot_here(name, arguments, _):
     """Do the same in namespaces of this machine."""
-    process = subprocess.Popen(command(name, shared, "--here"))
+    process = subprocess.Popen(command(name, arguments, "--here"))
     while process.poll() is None:
-        if os.path.exists(f"{shared}/off"):
+        if os.path.exists(f"{arguments.shared}/off"):
             process.terminate()
             process.wait()
             return None
@@ -258,13 +260,14 @@ def main():
     if not arguments.here and cannot(KERNEL):
         skip(cannot(KERNEL))
     binaries()
-    build_image()
+    arguments.image = arguments.image or build_image()
     parser = ArgumentParser()
-    add_options(parser, cpus=2, memory="4G")
+    add_options(parser, cpus=2, memory="5G")
     options = parser.parse_args(["--timeout", str(BOOT_SECONDS)])
     end_on_signals()
     start = boot_here if arguments.here else boot
     with tempfile.TemporaryDirectory(prefix="natra-reboot-", dir="/tmp") as shared:
+        arguments.shared = shared
         make_manifests(f"{shared}/manifests")
         with open(f"{shared}/disk", "w") as f:
             f.truncate(DISK_BYTES)
@@ -272,7 +275,7 @@ def main():
             for name in BOOTS:
                 Path(f"{shared}/off").unlink(missing_ok=True)
                 print(f"== {name} boot", flush=True)
-                code = start(name, shared, options)
+                code = start(name, arguments, options)
                 if code is not None:
                     sys.exit(code)
         except VmError as e:
