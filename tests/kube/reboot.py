@@ -14,6 +14,7 @@ are killed, whose /run and bpffs go with them. Nothing that was written is lost 
 """
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -86,10 +87,15 @@ def first(cluster, _):
     write_network()
     cluster.node.start()
     report.shown("versions", cluster.node.versions())
+    # The node has been there for long. natra has to write to the disk what it installs.
+    os.sync()
     Agent.install(cluster)
     pod = pod_object("static", limits())
     del pod["spec"]["nodeName"]
-    write(f"{STATIC_PODS}/static.json", json.dumps(pod))
+    path = write(f"{STATIC_PODS}/static.json.new", json.dumps(pod))
+    with open(path) as f:
+        os.fsync(f)
+    os.rename(path, path.removesuffix(".new"))
     cluster.pods.make("kept", limits())
     pods = cluster.pods.started(KEPT)
     report.equal("limits", cluster.rates(), wanted(*KEPT))
@@ -131,9 +137,9 @@ def sound(cluster, what):
 
 def tear():
     """Empty natra's list, and the runtime's result of a pod, as a disk can that writes late."""
-    (of_kept,) = (p for p in Path(RESULTS).glob("*-eth0") if '"kept"' in p.read_text())
+    one_of = next(Path(RESULTS).glob("*-eth0"))     # others may be empty already
     (own,) = own_files()
-    for path in of_kept, Path(own):
+    for path in one_of, Path(own):
         path.write_text("")
 
 
@@ -267,7 +273,8 @@ def main():
     end_on_signals()
     start = boot_here if arguments.here else boot
     with tempfile.TemporaryDirectory(prefix="natra-reboot-", dir="/tmp") as shared:
-        arguments.shared = shared
+        # Somebody may build another image meanwhile.
+        arguments.shared, arguments.image = shared, shutil.copy(arguments.image, shared)
         make_manifests(f"{shared}/manifests")
         with open(f"{shared}/disk", "w") as f:
             f.truncate(DISK_BYTES)
