@@ -48,12 +48,23 @@ def build_image():
     return sh(f"{DEPLOY}/image", timeout=1200).split("\n")[0]
 
 
+def make_manifests(directory):
+    sh(f"{DEPLOY}/manifests", directory, timeout=120)
+
+
+def read_manifest(directory, variant):
+    with open(f"{directory}/default/{variant}/natra.yaml") as f:
+        return [o for o in yaml.safe_load_all(f) if o]
+
+
 def manifest(variant="install"):
-    """Return the objects of a manifest for a node with the usual directories."""
+    """Return the objects of a manifest for a node with the usual directories. They can be made
+    before, which takes an emulated CPU minutes."""
+    if "NATRA_KUBE_MANIFESTS" in os.environ:
+        return read_manifest(os.environ["NATRA_KUBE_MANIFESTS"], variant)
     with tempfile.TemporaryDirectory() as directory:
-        sh(f"{DEPLOY}/manifests", f"{directory}/made", timeout=120)
-        with open(f"{directory}/made/default/{variant}/natra.yaml") as f:
-            return [o for o in yaml.safe_load_all(f) if o]
+        make_manifests(f"{directory}/made")
+        return read_manifest(f"{directory}/made", variant)
 
 
 def daemon_of(objects):
@@ -70,12 +81,13 @@ def owned_by(daemon):
 class Agent:
     """The agent's pod on this node, and what else its manifest has."""
 
-    def __init__(self, cluster):
+    def __init__(self, cluster, count=0):
+        """`count` is how many pods it had before a boot; the last one is its pod."""
         self.cluster, self.node, self.api = cluster, cluster.node, cluster.api
         self.objects = manifest()
         self.space = daemon_of(self.objects)["metadata"]["namespace"]
-        self.count = 0
-        self.name = None
+        self.count = count
+        self.name = f"natra-agent-{count}"
         cluster.agents.append(self)
 
     @classmethod

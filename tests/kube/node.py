@@ -28,9 +28,11 @@ SERVICE_IP = "10.96.0.1"
 SERVICES = "10.96.0.0/16"
 PODS = "10.88.0.0/16"
 NET_DIR, BIN_DIR = "/etc/cni/net.d", "/opt/cni/bin"
+STATIC_PODS = "/etc/kubernetes/manifests"
 RUNTIMES = ("2.4", "1.6")
 SOCKET = "/run/containerd/containerd.sock"
 WORK = "/run/kube"
+SLOWER = 6                      # what an emulated CPU is at least
 DEBIAN_CNI = "/usr/lib/cni"
 NEWEST_CNI = os.environ.get("NATRA_CNI_NEWEST", "/usr/local/lib/natra-tests/cni")
 NFT = f"""table ip kube {{
@@ -55,7 +57,9 @@ def binaries():
 
 
 def wait(true, what, seconds=60, pause=0.05):
-    """Wait until true() returns something, and return it."""
+    """Wait until true() returns something, and return it. In a VM it may take several times as
+    long."""
+    seconds *= SLOWER if "NATRA_VM" in os.environ else 1
     end = time.monotonic() + seconds
     while True:
         found = true()
@@ -160,6 +164,7 @@ def kubelet_configuration():
         # There may be no /dev/kmsg and no CAP_SYS_RESOURCE.
         "featureGates": {"KubeletInUserNamespace": True},
         "podLogsDir": "/var/log/pods",
+        "staticPodPath": STATIC_PODS,
         "evictionHard": {"memory.available": "0%", "nodefs.available": "0%",
                          "imagefs.available": "0%", "nodefs.inodesFree": "0%"},
         "imageGCHighThresholdPercent": 100,
@@ -168,15 +173,26 @@ def kubelet_configuration():
 
 
 class Node:
-    """The node. Its namespaces are those of the process, see place.py."""
+    """The node. Its namespaces are those of the process, see place.py. If a boot has left one here,
+    nothing is started, and what is on its disk stays."""
 
     def __init__(self, bin_dir, runtime=RUNTIMES[0]):
         self.bin, self.runtime = bin_dir, runtime
         self.net = Ns()
         self.programs = {}
-        os.makedirs(WORK)
+        self.kubeconfig, self.tokens = f"{WORK}/kubeconfig", f"{WORK}/tokens.csv"
+        self.key = f"{WORK}/account.key"
+        self.is_old = os.path.exists(self.tokens)
         self._network()
+        if self.is_old:
+            with open(self.tokens) as f:
+                self.token = f.readline().split(",")[0]
+            self.api = self.connect()
+            return
+        os.makedirs(WORK, exist_ok=True)
+        self._fill_directories()
         self._tokens()
+        self.api = self.connect()
         self.start_etcd()
         self.start_api()
         self._accounts()
@@ -191,8 +207,11 @@ class Node:
         # The kubelet and the API server look for one.
         sh("ip", "route", "add", "default", "via", "10.77.1.254")
         sh("nft", "-f", "-", input=NFT)
-        os.makedirs(NET_DIR, exist_ok=True)
-        os.makedirs(BIN_DIR, exist_ok=True)
+
+    @staticmethod
+    def _fill_directories():
+        for path in (NET_DIR, BIN_DIR, STATIC_PODS):
+            os.makedirs(path, exist_ok=True)
         for path in os.listdir(BIN_DIR):
             os.unlink(f"{BIN_DIR}/{path}")
         for source in (DEBIAN_CNI, NEWEST_CNI):
@@ -202,12 +221,10 @@ class Node:
 
     def _tokens(self):
         self.token, kubelet = secrets.token_hex(16), secrets.token_hex(16)
-        self.tokens = write(f"{WORK}/tokens.csv",
-                            f"{self.token},admin,admin,system:masters\n"
-                            f"{kubelet},system:node:{NAME},kubelet,system:nodes\n")
-        self.key = f"{WORK}/account.key"
+        write(self.tokens, f"{self.token},admin,admin,system:masters\n"
+              f"{kubelet},system:node:{NAME},kubelet,system:nodes\n")
         sh("openssl", "genrsa", "-out", self.key, "2048")
-        self.kubeconfig = write(f"{WORK}/kubeconfig", json.dumps({
+        write(self.kubeconfig, json.dumps({
             "apiVersion": "v1", "kind": "Config", "current-context": "it",
             "clusters": [{"name": "it", "cluster": {
                 "server": f"https://{IP}:{API_PORT}",
@@ -246,12 +263,12 @@ class Node:
                 "--allow-privileged=true", "--profiling=false",
                 # For logs and exec; nothing here knows the node's name.
                 "--kubelet-preferred-address-types=InternalIP",
-                # With this feature a watch needs a newer etcd than Debian's.
-                "--feature-gates=WatchList=false",
+                # With the first one a watch needs a newer etcd than Debian's, and with the second
+                # one the server asks that for all keys over and over again.
+                "--feature-gates=WatchList=false,SizeBasedListCostEstimate=false",
                 f"--token-auth-file={self.tokens}", f"--bind-address={IP}",
                 f"--advertise-address={IP}", f"--secure-port={API_PORT}",
                 f"--cert-dir={WORK}/tls", f"--service-cluster-ip-range={SERVICES}")
-        self.api = self.connect()
 
         def ready():
             program.running()

@@ -25,6 +25,10 @@ WRITTEN = ("etc", "opt", "var")
 # to a file system of its own.
 IN_MEMORY = ("/run", "/var/lib/containerd", "/var/lib/kubelet", "/var/lib/etcd",
              "/var/lib/cni", "/var/log")
+# What a node keeps when the power goes. What its control plane has in /etc/kubernetes is in
+# /run/kube here.
+KEPT = ("/etc/cni", "/etc/containerd", "/etc/kubernetes", "/opt/cni", "/run/kube", "/var/lib/cni",
+        "/var/lib/containerd", "/var/lib/etcd", "/var/lib/kubelet", "/var/lib/natra", "/var/log")
 # Where a node mounts; the tests of packages and images mount below /tmp and /var/tmp.
 NODE_DIRS = tuple(f"/{name}/" for name in ("etc", "mnt", "opt", "run", "sys", "var/lib", "var/log"))
 GONE_SECONDS = 30
@@ -162,6 +166,14 @@ def private_files():
     tempfile.tempdir = "/run"
 
 
+def keep(directory):
+    """Have what a node keeps in a directory, where the next boot of it finds it."""
+    for path in KEPT:
+        os.makedirs(f"{directory}{path}", exist_ok=True)
+        os.makedirs(path, exist_ok=True)
+        sh("mount", "--bind", f"{directory}{path}", path)
+
+
 def private_cgroups(mounted):
     """Mount the hierarchies again: isolate() has hidden them, and the mounts of before
     show directories above the namespace's root."""
@@ -174,20 +186,23 @@ def private_cgroups(mounted):
            point)
 
 
-def enter(cgroups, mounted):
+def enter(cgroups, mounted, kept):
     libc("prctl", PR_SET_PDEATHSIG, signal.SIGKILL)
     cgroups.enter()
     # This returns in a child that is process 1 of its pid namespace.
     isolate()
     private_cgroups(mounted)
     private_files()
+    if kept:
+        keep(kept)
     # The kubelet gives pods mounts of the node that follow it, which needs this.
     libc("mount", b"none", b"/", b"none", MS_REC | MS_SHARED, None)
 
 
-def isolate_node():
-    """Return in the node's namespaces. The caller stays behind, waits, cleans up, and
-    exits with the code of its child, or with 1 if something is left."""
+def isolate_node(kept=None):
+    """Return in the node's namespaces, where the node has its state in the directory `kept` or in
+    memory. The caller stays behind, waits, cleans up, and exits with the code of its child, or with 1
+    if something is left."""
     need_root()
     remove_abandoned()
     # isolate() makes this one where no namespace has ever had a name.
@@ -198,7 +213,7 @@ def isolate_node():
     sys.stdout.flush()
     child = os.fork()
     if not child:
-        enter(cgroups, mounted)
+        enter(cgroups, mounted, kept)
         return
 
     def end(*_):

@@ -140,12 +140,16 @@ def ecn(rep, lanes):
         rep.near(f"ecn {lane.way}: ECT's part", ect / (ect + other), 0.5, 0.1)
 
 
+def find_rr():
+    return os.environ.get("NATRA_RR") or \
+        os.path.dirname(os.environ["NATRACTL"]) + "/../../tests/net/rr"
+
+
 def requests(rep, lanes):
     """The cap limits the requests, or out of the pod the answers. Two lanes would wait for
     each other's CPU."""
     lane, = lanes
-    rr = os.environ.get("NATRA_RR") or \
-        os.path.dirname(os.environ["NATRACTL"]) + "/../../tests/net/rr"
+    rr = find_rr()
 
     def ask(seconds):
         per_second = REQUESTS_SHARE * CAP / 8 / (REQUEST_BYTES + ETH_IPV4_TCP)
