@@ -523,34 +523,42 @@ static __always_inline void heed_fq(struct __sk_buff *skb)
 
 /*
  * Returns whether the stamp that the packet came with may be a departure time, from TCP or
- * SO_TXTIME. Before Linux 5.18 a stamp has no type, and a packet without a sender here has
- * none but that of its reception.
+ * SO_TXTIME. Only a socket behind this hook may ask for one: its buffer bounds what it has in
+ * fq. What goes into a pod is of others, who would fill the fq that all of them share. Before
+ * Linux 6.11 the stamp of SO_TXTIME has no type, and before 5.18 none has. One of CLOCK_TAI
+ * has a type that is neither.
  */
 static __always_inline bool may_be_departure(const struct __sk_buff *skb)
 {
-	return natra_fixed.sets_tstamp
-		       ? skb->tstamp_type == BPF_SKB_TSTAMP_DELIVERY_MONO
-		       : is_felt(skb);
+	return (skb->cb[0] & NATRA_CALL_PEER_TO) && is_felt(skb) &&
+	       (!natra_fixed.sets_tstamp ||
+		skb->tstamp_type <= BPF_SKB_TSTAMP_DELIVERY_MONO);
 }
 
 /*
  * Writes the departure time. A stamp of CLOCK_MONOTONIC that the packet came with is
  * a departure time. One of another clock is not: fq would take it for a time far beyond
- * its horizon, and drop the packet.
+ * its horizon, and drop the packet. Without a type it may be of CLOCK_REALTIME, and seldom
+ * looks like one of the next seconds then; so that it is that for fq as well, which asks for
+ * the type since Linux 7.2, it gets the type.
  */
 static __always_inline void stamp(struct __sk_buff *skb,
 				  const struct packet *packet)
 {
-	const __u64 depart_ns = packet->depart_ns;
+	__u64 depart_ns = packet->depart_ns;
 	__u64 own_ns;
 
 	if (depart_ns)
 		heed_fq(skb);
 	own_ns = skb->tstamp;
-	if (own_ns > depart_ns && may_be_departure(skb) &&
-	    own_ns < packet->now_ns + MAX_STAMP_NS)
-		return;
-	if (own_ns == depart_ns)
+	if (own_ns > depart_ns && own_ns < packet->now_ns + MAX_STAMP_NS &&
+	    may_be_departure(skb)) {
+		if (!natra_fixed.sets_tstamp ||
+		    skb->tstamp_type == BPF_SKB_TSTAMP_DELIVERY_MONO)
+			return;
+		depart_ns = own_ns;
+	}
+	if (!own_ns && !depart_ns)
 		return;
 	/* The helper takes IP only; a tag in the frame makes it something else. */
 	if (!natra_fixed.sets_tstamp ||
