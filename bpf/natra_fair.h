@@ -127,9 +127,9 @@
 #define NATRA_FAIR_FORGIVEN_SHIFT 5
 #define NATRA_FAIR_FORGIVEN_NS    (1ULL << 26)
 
-/* No packet is longer on the wire but for BIG TCP: a GSO packet of 64 kB has the headers of
- * its segments besides. */
-#define NATRA_FAIR_LONGEST_BYTES (1U << 17)
+/* No packet is longer on the wire: one of BIG TCP has up to 512 kB, and the headers of its
+ * segments besides. */
+#define NATRA_FAIR_LONGEST_BYTES (1U << 20)
 
 /* A drop sets its flow's clock to this long before now (2.1 ms), see natra_fair_relieve. */
 #define NATRA_FAIR_RELIEF_NS (1ULL << 21)

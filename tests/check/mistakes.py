@@ -165,6 +165,8 @@ BPF = (
             "NATRA_READ_ONCE(*other) > NATRA_READ_ONCE(*one)", "unit-police"),
     Mistake("clock-of-a-long-packet-is-stale", "bpf", "natra_fair_span",
             "cost_ns > longest_ns ? cost_ns : longest_ns", "cost_ns", "unit-fair"),
+    Mistake("clock-of-big-tcp-is-stale", "bpf", "NATRA_FAIR_LONGEST_BYTES",
+            "(1U << 20)", "(1U << 17)", "unit-fair"),
     Mistake("turn-of-a-mark-is-the-latest", "bpf", "natra_fair_charge",
             "turn->turn_ns < span->reset_ns ?", "turn->turn_ns ?", "unit-police"),
     Mistake("mark-in-the-tag", "bpf", "ecn_of",
