@@ -77,18 +77,21 @@ static __always_inline bool is_exempt(const struct __sk_buff *skb)
 
 /*
  * Finds a place in the table for a flow that is not in it. It looks the state up again,
- * because a global function does not know how long the sketch is.
+ * because a global function does not know how long the sketch is. A later piece of a datagram
+ * has no ports, by which its flow would be known: a first one takes the place.
  */
 natra_global int note_new_global(struct __sk_buff *skb,
 				 struct natra_parsed_packet *parsed,
 				 const struct packet *packet, __u32 estimate)
 {
 	const __u32 slot = skb->cb[0] & NATRA_CALL_SLOT;
+	const struct natra_config *config;
 	struct natra_flow_entry *entry;
 	struct natra_state *state;
 
+	config = bpf_map_lookup_elem(&natra_configs, &slot);
 	state = bpf_map_lookup_elem(&natra_states, &slot);
-	if (!state || !parsed || !packet)
+	if (!config || !state || !parsed || !packet)
 		return 0; /* the verifier wants this check */
 	entry = natra_flow_evict(state->flows, state->sketch,
 				 NATRA_SKETCH_WIDTH - 1, packet->hash, estimate,
@@ -96,6 +99,9 @@ natra_global int note_new_global(struct __sk_buff *skb,
 	if (!entry)
 		return 0;
 	(void)parse_global(skb, parsed);
+	if (parsed->later_piece &&
+	    natra_hash_tuple(config->keys, &parsed->tuple) != packet->hash)
+		return 0;
 	natra_flow_insert(entry, packet->hash, &parsed->tuple);
 	natra_flow_add(entry, natra_flow_now(packet->now_ns), packet->bytes);
 	return 0;
