@@ -485,6 +485,26 @@ TH_TEST_AFTER(packet_without_a_socket_over_the_target_is_dropped,
 	assert_int_equal(r.verdict, TC_ACT_SHOT);
 }
 
+/* The header is cut, so no mark can be written. What is lost by that is as little as of others. */
+TH_TEST_AFTER(l4s_packet_that_cannot_be_marked_is_spared, load_with_prelude)
+{
+	const struct th_context context = {.pop_vlan = true};
+	const struct packet p =
+		packet_of("eth vlan type:0x0800 hex:4501 pay:8");
+	int dropped = 0;
+	struct th_result r;
+
+	limits.unfelt_delay_ns = limits.max_delay_ns = 8 * TH_SECOND;
+	limits.target_ns = TH_SECOND;
+	th_set_limits(&run, &limits);
+	for (int i = 0; i < 100; i++) {
+		th_set_tat(&run, th_now() + 2 * TH_SECOND);
+		th_send(&run, &p, &context, &r);
+		dropped += r.counter == NATRA_COUNT_DROPPED_RATE;
+	}
+	assert_in_range(dropped, 0, 10);
+}
+
 /* At a delay where each long one is dropped, half of 1 kB is by the square of a half. A mark
  * loses nothing, so it does not matter how long the packet is. */
 TH_TEST_AFTER(short_packet_without_a_mark_is_spared, load_with_prelude)

@@ -154,6 +154,8 @@ BPF = (
             "bytes = skb->len; if (ecn == ECN_NOT_ECT) {", "bpf-edt"),
     Mistake("local-datagrams-are-not-spared", "bpf", "signal_global",
             "most = NATRA_FAIR_SPARE", "most = NATRA_FAIR_WHOLE", "bpf-edt"),
+    Mistake("loss-for-a-mark-of-l4s", "bpf", "signal_global",
+            "ecn = ECN_NOT_ECT;", "return NATRA_COUNT_DROPPED_RATE;", "bpf-edt"),
     Mistake("drop-is-not-forgiven", "bpf", "charge_heavy",
             "if (own && NATRA_READ_ONCE(state->forgiven_tat_ns) <= now_ns)",
             "if (own && NATRA_READ_ONCE(state->forgiven_tat_ns) > now_ns)", "bpf-police"),
