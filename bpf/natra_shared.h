@@ -426,10 +426,9 @@ struct natra_group {
 	__u64 reserved[2];
 };
 
-/* The limits under which gates are charged: natra_config.active, and natra_debt_unit() of
- * each. */
+/* The limits under which gates are charged, by natra_debt_unit() of each. */
 struct natra_gates {
-	__u64 settled;
+	__u64 reserved;
 	__u64 packets_ns;
 	__u64 connections_ns;
 };
