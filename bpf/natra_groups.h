@@ -36,10 +36,6 @@
 /* Turns of what is policed are told on a scale on which each burst takes as long. */
 #define NATRA_GROUP_SCALE_NS (1ULL << 32)
 
-/* A floor's clock is not ahead by more than a packet of so many bytes takes, unless the
- * floor was lower when it was set. */
-#define NATRA_GROUP_BYTES_MAX 262144U
-
 /* Returns the place of a group's direction in the map, + 1. */
 natra_inline __u32 natra_group_place(__u32 number, bool egress)
 {
@@ -73,24 +69,26 @@ natra_inline __u64 natra_group_ahead(__u64 delay_ns, bool is_mouse)
 	return delay_ns || !is_mouse ? delay_ns : NATRA_GROUP_AHEAD_NS;
 }
 
-/* Returns the time beyond which a clock means nothing, see natra_fair_span. No packet
- * takes much longer than a unit. */
+/* Returns the time beyond which a clock means nothing, see natra_fair_span. */
 natra_inline __u64 natra_group_stale(const struct natra_group *group,
 				     const struct natra_group_limits *limits,
 				     __u64 now_ns, __u64 delay_ns)
 {
-	const __u64 unit_ns = 2ULL << natra_group_shift(limits, delay_ns);
+	const __u64 longest_ns =
+		natra_cost_ns(&limits->rate, NATRA_FAIR_LONGEST_BYTES, 0) +
+		(2ULL << natra_group_shift(limits, delay_ns));
 
 	return now_ns + natra_group_ahead(delay_ns, true) +
-	       natra_fair_times_k(unit_ns, NATRA_READ_ONCE(group->fair.k_more));
+	       natra_fair_times_k(longest_ns,
+				  NATRA_READ_ONCE(group->fair.k_more));
 }
 
-/* Returns the same for the clock of a floor. */
+/* Returns the same for the clock of a floor, unless that was lower when the clock was set. */
 natra_inline __u64 natra_group_floor_stale(const struct natra_membership *of,
 					   __u64 now_ns, __u64 delay_ns)
 {
 	return now_ns + natra_group_ahead(delay_ns, true) +
-	       natra_cost_ns(&of->floor, NATRA_GROUP_BYTES_MAX, 0);
+	       natra_cost_ns(&of->floor, NATRA_FAIR_LONGEST_BYTES, 0);
 }
 
 /* Returns the latest turn that was given, or that of a packet which does not wait. */

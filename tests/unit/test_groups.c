@@ -444,6 +444,26 @@ TH_TEST(no_charge_of_another_cpu_is_lost)
 	}
 }
 
+/* What a member owes for a packet of BIG TCP is no stale clock, at any rate. */
+TH_TEST(long_packet_is_not_forgotten)
+{
+	for (uint64_t rate = MBIT; rate <= 10000 * MBIT; rate *= 10) {
+		struct source s = {.weight = 1, .floor_bits = rate / 2};
+		const struct natra_group_limits *l;
+		struct sim sim;
+		uint64_t cost_ns;
+
+		begin(&sim, rate, false, &s, 1);
+		l = natra_group_limits_of(&sim.group);
+		sim.group.fair.k_more = 7 * NATRA_FAIR_K_ONE;
+		cost_ns = natra_cost_ns(&l->rate, 548000, 0);
+		assert_true(natra_group_stale(&sim.group, l, BEGIN_NS, 0) >
+			    BEGIN_NS + 8 * cost_ns);
+		assert_true(natra_group_floor_stale(&s.of, BEGIN_NS, 0) >
+			    BEGIN_NS + 2 * cost_ns);
+	}
+}
+
 /* The turn of a packet that goes before it is not the latest one. */
 TH_TEST(turn_to_come_is_not_the_latest)
 {
