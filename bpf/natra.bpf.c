@@ -52,10 +52,6 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define LINK_UNIT_NS      ((1ULL << NATRA_WINDOW_SHIFT) / LINK_UNITS)
 #define LINK_SENDER_UNITS (LINK_UNITS / 4)
 
-/* The longest delay by a stamp that a socket asked for. It is under the horizon of
- * natra's fq. */
-#define MAX_STAMP_NS 9000000000ULL
-
 /* Returns whether the interface sends the packet. */
 static __always_inline bool is_sent(const struct __sk_buff *skb)
 {
@@ -530,9 +526,8 @@ static __always_inline void heed_fq(struct __sk_buff *skb)
 /*
  * Returns whether the stamp that the packet came with may be a departure time, from TCP or
  * SO_TXTIME. Only a socket behind this hook may ask for one: its buffer bounds what it has in
- * fq. What goes into a pod is of others, who would fill the fq that all of them share. Before
- * Linux 6.11 the stamp of SO_TXTIME has no type, and before 5.18 none has. One of CLOCK_TAI
- * has a type that is neither.
+ * fq, which others would fill who send into a pod. Before Linux 6.11 the stamp of SO_TXTIME has
+ * no type, and before 5.18 none has.
  */
 static __always_inline bool may_be_departure(const struct __sk_buff *skb)
 {
@@ -544,9 +539,8 @@ static __always_inline bool may_be_departure(const struct __sk_buff *skb)
 /*
  * Writes the departure time. A stamp of CLOCK_MONOTONIC that the packet came with is
  * a departure time. One of another clock is not: fq would take it for a time far beyond
- * its horizon, and drop the packet. Without a type it may be of CLOCK_REALTIME, and seldom
- * looks like one of the next seconds then; so that it is that for fq as well, which asks for
- * the type since Linux 7.2, it gets the type.
+ * its horizon, and drop the packet. One without a type gets it, because fq asks for it since
+ * Linux 7.2.
  */
 static __always_inline void stamp(struct __sk_buff *skb,
 				  const struct packet *packet)
@@ -557,7 +551,8 @@ static __always_inline void stamp(struct __sk_buff *skb,
 	if (depart_ns)
 		heed_fq(skb);
 	own_ns = skb->tstamp;
-	if (own_ns > depart_ns && own_ns < packet->now_ns + MAX_STAMP_NS &&
+	if (own_ns > depart_ns &&
+	    own_ns < packet->now_ns + NATRA_DELAY_MAX_NS &&
 	    may_be_departure(skb)) {
 		if (!natra_fixed.sets_tstamp ||
 		    skb->tstamp_type == BPF_SKB_TSTAMP_DELIVERY_MONO)

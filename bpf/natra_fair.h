@@ -199,8 +199,8 @@ natra_inline __u64 natra_fair_latest(const struct natra_fair *fair,
  * policed. now_ns may be up to a tick of the loop ago; then the burst and the credit
  * are longer by as much.
  *
- * A clock cannot be ahead by more than the latest turn and K times the longest packet,
- * or K times this packet if that is longer, unless the limits or K were others when it
+ * A clock cannot be ahead by more than the latest turn and K times the longest packet, BIG
+ * TCP's, or K times this packet if that is longer, unless the limits or K were others when it
  * was set. Its flow would then wait for what it took long ago. A held packet has the
  * latest turn instead, behind which no packet of its flow can be.
  */

@@ -221,7 +221,7 @@ BPF = (
     Mistake("unfelt-delay-is-as-long", "bpf", "natra_fair_longest",
             "limits->max_delay_ns : limits->unfelt_delay_ns",
             "limits->max_delay_ns : limits->max_delay_ns", "unit-delays"),
-    Mistake("stamp-limit-is-longer", "bpf", "MAX_STAMP_NS",
+    Mistake("stamp-limit-is-longer", "bpf", "NATRA_DELAY_MAX_NS",
             "9000000000ULL", "11000000000ULL", "bpf-edt"),
     Mistake("stamp-of-any-clock", "bpf", "may_be_departure",
             "skb->tstamp_type <= BPF_SKB_TSTAMP_DELIVERY_MONO", "true", "bpf-edt"),
