@@ -14,6 +14,7 @@
 
 This needs fq. The grid has each rate and each number of flows.
 """
+import contextlib
 import json
 import os
 import socket
@@ -277,6 +278,33 @@ def stamps(r, rep):
     lim.detach()
 
 
+def other_frames(r, rep):
+    """Test frames with a tag inside, to which the kernel gives no type of a stamp."""
+    def send(seconds):
+        begin = time.monotonic()
+        with open(f"/sys/class/net/{r.pod.host}/statistics/rx_bytes", encoding="ascii") as f:
+            before, sent = int(f.read()), 0
+            while (past := time.monotonic() - begin) < seconds:
+                while sent < 3 * bits(RATE) / 8 * past:
+                    sent += len(frame)
+                    with contextlib.suppress(OSError):
+                        sender.plain.send(frame)
+                time.sleep(0.001)
+            f.seek(0)
+            return (int(f.read()) - before) * 8 / past
+
+    lim = Natra(r.pod).attach(None, RATE)
+    frame = eth(0x0800, ip4(17, udp(bytes(1200))), (0x8100, 5))
+    sender = Sender(r.pod, "eth0")
+    sender.plain.setblocking(False)
+    send(1.5)
+    near_cap(rep, f"frames with a tag inside, {RATE} x3", send(2))
+    rep.equal("  dropped by fq", fq_drops(r.pod), 0, exact=False)
+    rep.equal("  dropped beyond the horizon",
+              lim.stats()["egress"]["dropped_horizon"]["packets"], 0)
+    lim.detach()
+
+
 def reported(rep, lim, words):
     """Check what natractl check reports; the CNI's CHECK calls the same function."""
     p = lim.run("check", lim.id)
@@ -461,7 +489,8 @@ def gso(r, rep):
 def main(rep, a):
     parts = {"grid": lambda: grid(r, rep, a),
              "udp": lambda: rep.measure("udp", blocked, r, rep, a),
-             "stamps": lambda: rep.measure("stamps", stamps, r, rep),
+             "stamps": lambda: (rep.measure("stamps", stamps, r, rep),
+                                rep.measure("tagged", other_frames, r, rep)),
              "admin": lambda: admin(r, rep, a),
              "qdisc": lambda: rep.measure("qdisc", qdisc, r, rep, a),
              "mice": lambda: rep.measure("mice", mice, r, rep, a),
