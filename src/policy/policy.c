@@ -18,8 +18,6 @@
 
 __extension__ typedef unsigned __int128 u128;
 
-_Static_assert(POLICY_DELAY_MAX_NS == NATRA_DELAY_MAX_NS, "one maximum");
-
 #define BITS_PER_BYTE  8
 /*
  * These bound what fq may hold of a pod. A longer queue takes memory and makes no
