@@ -2,7 +2,9 @@
 /* The tests check how packets get departure times where fq can hold them. */
 #include "cm.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include "progrun.h"
 #include "natra_fair.h"
@@ -206,6 +208,17 @@ TH_TEST_AFTER(own_stamp_is_kept_up_to_nine_seconds, load_with_prelude)
 	assert_int_equal(r.tstamp, tat);
 }
 
+/* Returns whether the type of a stamp can be TAI. */
+static bool has_tai(void)
+{
+	struct utsname name;
+	int major = 0, minor = 0;
+
+	assert_int_equal(uname(&name), 0);
+	assert_int_equal(sscanf(name.release, "%d.%d", &major, &minor), 2);
+	return major > 6 || (major == 6 && minor >= 11);
+}
+
 TH_TEST_AFTER(stamp_of_another_clock_is_no_departure_time, load_with_prelude)
 {
 	const uint64_t in_2023 = 1700000000 * TH_SECOND;
@@ -223,7 +236,7 @@ TH_TEST_AFTER(stamp_of_another_clock_is_no_departure_time, load_with_prelude)
 		assert_int_equal(r.tstamp, tat);
 	}
 	/* A stamp of another clock may look like a time in the near future. */
-	if (!th_has_stamp_types())
+	if (!has_tai())
 		return;
 	th_set_tat(&run, tat);
 	send_tcp(tat + 1, TAI, &r);
