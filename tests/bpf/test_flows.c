@@ -165,9 +165,7 @@ TH_TEST(datagrams_in_pieces_are_listed)
 	limits.leave_units = 5;
 	th_set_limits(&run, &limits);
 	for (int ipv6 = 0; ipv6 < 2; ipv6++) {
-		th_clear_sketch(&run);
-		assert_int_equal(send_pieces(1000, ipv6, 1, 3),
-				 NATRA_COUNT_ADMITTED);
+		(void)send_pieces(1000, ipv6, 1, 3);
 		assert_int_equal(read_flows(), 2 * ipv6);
 		(void)send_pieces(1000, ipv6, 2, 3);
 		assert_int_equal(read_flows(), 2 * ipv6 + 1);
