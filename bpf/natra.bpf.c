@@ -52,10 +52,6 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define LINK_UNIT_NS      ((1ULL << NATRA_WINDOW_SHIFT) / LINK_UNITS)
 #define LINK_SENDER_UNITS (LINK_UNITS / 4)
 
-/* The longest delay by a stamp that a socket asked for. It is under the horizon of
- * natra's fq. */
-#define MAX_STAMP_NS 9000000000ULL
-
 /* Returns whether the interface sends the packet. */
 static __always_inline bool is_sent(const struct __sk_buff *skb)
 {
@@ -77,18 +73,21 @@ static __always_inline bool is_exempt(const struct __sk_buff *skb)
 
 /*
  * Finds a place in the table for a flow that is not in it. It looks the state up again,
- * because a global function does not know how long the sketch is.
+ * because a global function does not know how long the sketch is. A later piece of a datagram
+ * has no ports, by which its flow would be known: a first one takes the place.
  */
 natra_global int note_new_global(struct __sk_buff *skb,
 				 struct natra_parsed_packet *parsed,
 				 const struct packet *packet, __u32 estimate)
 {
 	const __u32 slot = skb->cb[0] & NATRA_CALL_SLOT;
+	const struct natra_config *config;
 	struct natra_flow_entry *entry;
 	struct natra_state *state;
 
+	config = bpf_map_lookup_elem(&natra_configs, &slot);
 	state = bpf_map_lookup_elem(&natra_states, &slot);
-	if (!state || !parsed || !packet)
+	if (!config || !state || !parsed || !packet)
 		return 0; /* the verifier wants this check */
 	entry = natra_flow_evict(state->flows, state->sketch,
 				 NATRA_SKETCH_WIDTH - 1, packet->hash, estimate,
@@ -96,6 +95,9 @@ natra_global int note_new_global(struct __sk_buff *skb,
 	if (!entry)
 		return 0;
 	(void)parse_global(skb, parsed);
+	if (parsed->later_piece &&
+	    natra_hash_tuple(config->keys, &parsed->tuple) != packet->hash)
+		return 0;
 	natra_flow_insert(entry, packet->hash, &parsed->tuple);
 	natra_flow_add(entry, natra_flow_now(packet->now_ns), packet->bytes);
 	return 0;
@@ -523,34 +525,41 @@ static __always_inline void heed_fq(struct __sk_buff *skb)
 
 /*
  * Returns whether the stamp that the packet came with may be a departure time, from TCP or
- * SO_TXTIME. Before Linux 5.18 a stamp has no type, and a packet without a sender here has
- * none but that of its reception.
+ * SO_TXTIME. Only a socket behind this hook may ask for one: its buffer bounds what it has in
+ * fq, which others would fill who send into a pod. Before Linux 6.11 the stamp of SO_TXTIME has
+ * no type, and before 5.18 none has.
  */
 static __always_inline bool may_be_departure(const struct __sk_buff *skb)
 {
-	return natra_fixed.sets_tstamp
-		       ? skb->tstamp_type == BPF_SKB_TSTAMP_DELIVERY_MONO
-		       : is_felt(skb);
+	return (skb->cb[0] & NATRA_CALL_PEER_TO) && is_felt(skb) &&
+	       (!natra_fixed.sets_tstamp ||
+		skb->tstamp_type <= BPF_SKB_TSTAMP_DELIVERY_MONO);
 }
 
 /*
  * Writes the departure time. A stamp of CLOCK_MONOTONIC that the packet came with is
  * a departure time. One of another clock is not: fq would take it for a time far beyond
- * its horizon, and drop the packet.
+ * its horizon, and drop the packet. One without a type gets it, because fq asks for it since
+ * Linux 7.2.
  */
 static __always_inline void stamp(struct __sk_buff *skb,
 				  const struct packet *packet)
 {
-	const __u64 depart_ns = packet->depart_ns;
+	__u64 depart_ns = packet->depart_ns;
 	__u64 own_ns;
 
 	if (depart_ns)
 		heed_fq(skb);
 	own_ns = skb->tstamp;
-	if (own_ns > depart_ns && may_be_departure(skb) &&
-	    own_ns < packet->now_ns + MAX_STAMP_NS)
-		return;
-	if (own_ns == depart_ns)
+	if (own_ns > depart_ns &&
+	    own_ns < packet->now_ns + NATRA_DELAY_MAX_NS &&
+	    may_be_departure(skb)) {
+		if (!natra_fixed.sets_tstamp ||
+		    skb->tstamp_type == BPF_SKB_TSTAMP_DELIVERY_MONO)
+			return;
+		depart_ns = own_ns;
+	}
+	if (!own_ns && !depart_ns)
 		return;
 	/* The helper takes IP only; a tag in the frame makes it something else. */
 	if (!natra_fixed.sets_tstamp ||

@@ -35,12 +35,10 @@
 #define natra_likely(x)   __builtin_expect(!!(x), 1)
 #define natra_unlikely(x) __builtin_expect(!!(x), 0)
 
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "natra reads headers as amd64 and arm64 do"
+#endif
 #define natra_be16(x) ((__u16)__builtin_bswap16((__u16)(x)))
 #define natra_be32(x) ((__u32)__builtin_bswap32((__u32)(x)))
-#else
-#define natra_be16(x) ((__u16)(x))
-#define natra_be32(x) ((__u32)(x))
-#endif
 
 #endif

@@ -127,9 +127,9 @@
 #define NATRA_FAIR_FORGIVEN_SHIFT 5
 #define NATRA_FAIR_FORGIVEN_NS    (1ULL << 26)
 
-/* No packet is longer on the wire but for BIG TCP: a GSO packet of 64 kB has the headers of
- * its segments besides. */
-#define NATRA_FAIR_LONGEST_BYTES (1U << 17)
+/* No packet is longer on the wire: one of BIG TCP has up to 512 kB, and the headers of its
+ * segments besides. */
+#define NATRA_FAIR_LONGEST_BYTES (1U << 20)
 
 /* A drop sets its flow's clock to this long before now (2.1 ms), see natra_fair_relieve. */
 #define NATRA_FAIR_RELIEF_NS (1ULL << 21)
@@ -199,8 +199,8 @@ natra_inline __u64 natra_fair_latest(const struct natra_fair *fair,
  * policed. now_ns may be up to a tick of the loop ago; then the burst and the credit
  * are longer by as much.
  *
- * A clock cannot be ahead by more than the latest turn and K times the longest packet,
- * or K times this packet if that is longer, unless the limits or K were others when it
+ * A clock cannot be ahead by more than the latest turn and K times the longest packet, BIG
+ * TCP's, or K times this packet if that is longer, unless the limits or K were others when it
  * was set. Its flow would then wait for what it took long ago. A held packet has the
  * latest turn instead, behind which no packet of its flow can be.
  */

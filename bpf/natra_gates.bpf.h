@@ -51,21 +51,24 @@ static __always_inline bool gate_take(__u64 *tat_ns,
 			   0) != NATRA_BUCKET_REFUSED;
 }
 
-/* Converts what a bucket owes from another limit than this one. */
+/* Converts what a bucket owes from another limit than this one. The slots of classes are given a
+ * limit one after the other, and have not been given the same number of limits, so the limit
+ * itself tells, and of CPUs that see the change one converts. */
 static __always_inline void convert_gate(__u64 *tat_ns, __u64 *unit_ns,
 					 __u64 *kept_ns,
 					 const struct natra_rate *rate,
 					 __u64 now_ns)
 {
-	const __u64 from_ns = *unit_ns, to_ns = natra_debt_unit(rate);
+	const __u64 from_ns = NATRA_READ_ONCE(*unit_ns);
+	const __u64 to_ns = natra_debt_unit(rate);
 
-	if (!rate->mult)
+	if (natra_likely(from_ns == to_ns) || !rate->mult ||
+	    __sync_val_compare_and_swap(unit_ns, from_ns, to_ns) != from_ns)
 		return;
 	natra_bucket_convert(tat_ns, now_ns > *kept_ns ? now_ns : *kept_ns,
 			     from_ns, to_ns);
 	*kept_ns = natra_debt_kept(*kept_ns, NATRA_READ_ONCE(*tat_ns), from_ns,
 				   to_ns);
-	*unit_ns = to_ns;
 }
 
 /* Judges a packet of so many segments, or the beginning of a connection. */
@@ -78,15 +81,11 @@ natra_global int gate_global(const struct natra_config *config,
 	if (!config || !state || !packet)
 		return NATRA_GATE_NONE; /* the verifier wants this check */
 	limits = limits_of(config, packet->active);
-	if (natra_unlikely(settles(&state->gates.settled, packet->active))) {
-		convert_gate(&state->packets_tat_ns, &state->gates.packets_ns,
-			     &state->packets_kept_ns, &limits->packets,
-			     packet->now_ns);
-		convert_gate(&state->connections_tat_ns,
-			     &state->gates.connections_ns,
-			     &state->connections_kept_ns, &limits->connections,
-			     packet->now_ns);
-	}
+	convert_gate(&state->packets_tat_ns, &state->gates.packets_ns,
+		     &state->packets_kept_ns, &limits->packets, packet->now_ns);
+	convert_gate(&state->connections_tat_ns, &state->gates.connections_ns,
+		     &state->connections_kept_ns, &limits->connections,
+		     packet->now_ns);
 	if (limits->packets.mult &&
 	    !gate_take(&state->packets_tat_ns, &limits->packets, segs,
 		       packet->now_ns))

@@ -54,15 +54,17 @@ natra_global __u64 group_turn_global(const struct natra_membership *of,
 	return natra_group_turn(group, limits, of, member, now_ns, delay_ns);
 }
 
-/* Charges a packet, whose turn in this group is turn_ns. */
+/* Charges a packet. What its turn is now counts, for another CPU may have moved the clocks
+ * on since it was judged. */
 natra_global int group_charge_global(const struct natra_membership *of,
 				     struct natra_member *member,
-				     const struct packet *packet, __u64 turn_ns,
+				     const struct packet *packet,
 				     __u64 delay_ns)
 {
 	const struct natra_group_limits *limits;
+	struct natra_member seen;
 	struct natra_group *group;
-	__u64 cost_ns, dither;
+	__u64 cost_ns, dither, turn_ns;
 
 	if (!natra_fixed.has_groups || !of || !member || !packet)
 		return 0; /* the verifier wants this check */
@@ -75,9 +77,13 @@ natra_global int group_charge_global(const struct natra_membership *of,
 	dither = natra_dither(NATRA_READ_ONCE(group->fair.tat_ns) +
 			      ((__u64)packet->seed << 32));
 	cost_ns = natra_cost_ns(&limits->rate, packet->bytes, dither);
+	seen = natra_group_clocks(member);
+	turn_ns = natra_group_turn(group, limits, of, &seen, packet->now_ns,
+				   delay_ns);
 	natra_group_charge_member(
-		group, limits, of, member, packet->now_ns, delay_ns, turn_ns,
-		cost_ns, natra_cost_ns(&of->floor, packet->bytes, dither));
+		group, limits, of, member, &seen, packet->now_ns, delay_ns,
+		turn_ns, cost_ns,
+		natra_cost_ns(&of->floor, packet->bytes, dither));
 	if (packet->charged)
 		return 0;
 	natra_group_charge(group, limits, packet->now_ns,
@@ -96,10 +102,9 @@ static __always_inline __u64 group_level(const struct natra_membership *of,
 	struct natra_group *group;
 	__u64 turn_ns;
 
-	turn_ns = group_turn_global(of, member, packet->now_ns, delay_ns);
 	if (charges)
-		return (__u32)group_charge_global(of, member, packet, turn_ns,
-						  delay_ns);
+		return (__u32)group_charge_global(of, member, packet, delay_ns);
+	turn_ns = group_turn_global(of, member, packet->now_ns, delay_ns);
 	if (delay_ns)
 		return turn_ns;
 	group = group_at(of->group);

@@ -36,10 +36,6 @@
 /* Turns of what is policed are told on a scale on which each burst takes as long. */
 #define NATRA_GROUP_SCALE_NS (1ULL << 32)
 
-/* A floor's clock is not ahead by more than a packet of so many bytes takes, unless the
- * floor was lower when it was set. */
-#define NATRA_GROUP_BYTES_MAX 262144U
-
 /* Returns the place of a group's direction in the map, + 1. */
 natra_inline __u32 natra_group_place(__u32 number, bool egress)
 {
@@ -73,24 +69,26 @@ natra_inline __u64 natra_group_ahead(__u64 delay_ns, bool is_mouse)
 	return delay_ns || !is_mouse ? delay_ns : NATRA_GROUP_AHEAD_NS;
 }
 
-/* Returns the time beyond which a clock means nothing, see natra_fair_span. No packet
- * takes much longer than a unit. */
+/* Returns the time beyond which a clock means nothing, see natra_fair_span. */
 natra_inline __u64 natra_group_stale(const struct natra_group *group,
 				     const struct natra_group_limits *limits,
 				     __u64 now_ns, __u64 delay_ns)
 {
-	const __u64 unit_ns = 2ULL << natra_group_shift(limits, delay_ns);
+	const __u64 longest_ns =
+		natra_cost_ns(&limits->rate, NATRA_FAIR_LONGEST_BYTES, 0) +
+		(2ULL << natra_group_shift(limits, delay_ns));
 
 	return now_ns + natra_group_ahead(delay_ns, true) +
-	       natra_fair_times_k(unit_ns, NATRA_READ_ONCE(group->fair.k_more));
+	       natra_fair_times_k(longest_ns,
+				  NATRA_READ_ONCE(group->fair.k_more));
 }
 
-/* Returns the same for the clock of a floor. */
+/* Returns the same for the clock of a floor, unless that was lower when the clock was set. */
 natra_inline __u64 natra_group_floor_stale(const struct natra_membership *of,
 					   __u64 now_ns, __u64 delay_ns)
 {
 	return now_ns + natra_group_ahead(delay_ns, true) +
-	       natra_cost_ns(&of->floor, NATRA_GROUP_BYTES_MAX, 0);
+	       natra_cost_ns(&of->floor, NATRA_FAIR_LONGEST_BYTES, 0);
 }
 
 /* Returns the latest turn that was given, or that of a packet which does not wait. */
@@ -159,37 +157,54 @@ natra_inline __u64 natra_group_turn(const struct natra_group *group,
 	return turn_ns > low_ns ? turn_ns : low_ns;
 }
 
-/* Moves a clock on. One that means nothing, because it is too far ahead, is set: since
- * no turn is later than the bucket, only this one packet has waited for it. */
-natra_inline void natra_group_advance(__u64 *clock_ns, __u64 end_ns,
-				      __u64 stale_ns)
+/* Returns the clocks of a member, by which a packet's turn is found and which it moves on. */
+natra_inline struct natra_member
+natra_group_clocks(const struct natra_member *member)
 {
-	const __u64 ns = NATRA_READ_ONCE(*clock_ns);
-
-	if (ns < end_ns || ns > stale_ns)
-		NATRA_WRITE_ONCE(*clock_ns, end_ns);
+	return (struct natra_member){
+		.clock_ns = NATRA_READ_ONCE(member->clock_ns),
+		.floor_ns = NATRA_READ_ONCE(member->floor_ns),
+	};
 }
 
-/* Charges a member's packet that goes, whose turn in the group this is, to the clocks
- * of the member. */
-natra_inline void
-natra_group_charge_member(const struct natra_group *group,
-			  const struct natra_group_limits *limits,
-			  const struct natra_membership *of,
-			  struct natra_member *member, __u64 now_ns,
-			  __u64 delay_ns, __u64 turn_ns, __u64 cost_ns,
-			  __u64 floor_cost_ns)
+/*
+ * Moves a clock on by step_ns from the turn that was found when it stood at seen_ns. One that
+ * means nothing, because it is too far ahead, is set: since no turn is later than the bucket,
+ * only this one packet has waited for it. If another CPU was faster, both packets had the same
+ * turn, so the step is added to where that one has put the clock.
+ */
+natra_inline void natra_group_advance(__u64 *clock_ns, __u64 seen_ns,
+				      __u64 turn_ns, __u64 step_ns,
+				      __u64 stale_ns)
+{
+	const __u64 end_ns = turn_ns + step_ns;
+
+	if (seen_ns >= end_ns && seen_ns <= stale_ns)
+		return;
+	if (__sync_val_compare_and_swap(clock_ns, seen_ns, end_ns) != seen_ns)
+		__sync_fetch_and_add(clock_ns, step_ns);
+}
+
+/* Charges a member's packet that goes, whose turn in the group was found by the clocks `seen`,
+ * to the clocks of the member. */
+natra_inline void natra_group_charge_member(
+	const struct natra_group *group,
+	const struct natra_group_limits *limits,
+	const struct natra_membership *of, struct natra_member *member,
+	const struct natra_member *seen, __u64 now_ns, __u64 delay_ns,
+	__u64 turn_ns, __u64 cost_ns, __u64 floor_cost_ns)
 {
 	const __u64 step_ns = natra_group_weigh(
 		natra_fair_times_k(cost_ns,
 				   NATRA_READ_ONCE(group->fair.k_more)),
 		of->share);
 
-	natra_group_advance(&member->clock_ns, turn_ns + step_ns,
+	natra_group_advance(&member->clock_ns, seen->clock_ns, turn_ns, step_ns,
 			    natra_group_stale(group, limits, now_ns, delay_ns));
 	if (of->floor.mult)
 		natra_group_advance(
-			&member->floor_ns, turn_ns + floor_cost_ns,
+			&member->floor_ns, seen->floor_ns, turn_ns,
+			floor_cost_ns,
 			natra_group_floor_stale(of, now_ns, delay_ns));
 }
 

@@ -319,6 +319,10 @@ struct natra_connects {
 	struct natra_durations answers; /* SYN-ACK, by the time since the SYN */
 };
 
+/* The longest delay that a packet may have, by a setting or by a stamp that its socket asked for.
+ * It is under the horizon of natra's fq, beyond which that drops: fq's clock may be ahead. */
+#define NATRA_DELAY_MAX_NS 9000000000ULL
+
 /* How a stub calls an engine: cb[0] has the number of the slot, whether the interface
  * sends the packet, whether fq below can hold it, whether the other end is its destination,
  * and whether flows inside of tunnels are told apart. natra_classes adds to it that the other end is exempt, or hidden from the
@@ -426,10 +430,9 @@ struct natra_group {
 	__u64 reserved[2];
 };
 
-/* The limits under which gates are charged: natra_config.active, and natra_debt_unit() of
- * each. */
+/* The limits under which gates are charged, by natra_debt_unit() of each. */
 struct natra_gates {
-	__u64 settled;
+	__u64 reserved;
 	__u64 packets_ns;
 	__u64 connections_ns;
 };

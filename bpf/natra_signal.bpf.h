@@ -85,7 +85,7 @@ natra_global int signal_global(struct __sk_buff *skb,
 			       __u64 delay_ns, __u32 k_more)
 {
 	const bool felt = is_felt(skb), of_flow = k_more != NO_FLOW;
-	const __u32 ecn = ecn_of(skb);
+	__u32 ecn = ecn_of(skb);
 	__u32 bytes = NATRA_FAIR_LONG_BYTES, most = NATRA_FAIR_WHOLE;
 	__u64 target_ns;
 
@@ -95,24 +95,26 @@ natra_global int signal_global(struct __sk_buff *skb,
 		if (!natra_fair_signals_l4s(limits, k_more, cost_ns, delay_ns,
 					    bpf_get_prandom_u32()))
 			return NATRA_COUNT_PACED;
-	} else {
-		target_ns = of_flow ? natra_fair_target(limits, k_more, cost_ns,
-							felt)
-				    : natra_fair_longest(limits, felt) / 2;
-		if (delay_ns <= target_ns || ecn == ECN_CE)
-			return NATRA_COUNT_PACED;
-		/* A tunnel's packet may have the socket of the TCP inside, which does not hear
-		 * of a drop then. */
-		if (ecn == ECN_NOT_ECT) {
-			bytes = skb->len;
-			if (felt && !is_local_tcp(skb))
-				most = NATRA_FAIR_SPARE;
-		}
-		/* The queue for a group's turn is that of all members. */
-		if (!natra_fair_signals(delay_ns - target_ns, felt || !of_flow,
-					most, bytes, bpf_get_prandom_u32()))
-			return NATRA_COUNT_PACED;
+		if (set_ce(skb))
+			return NATRA_COUNT_MARKED;
+		/* A loss says more than such a mark. */
+		ecn = ECN_NOT_ECT;
 	}
+	target_ns = of_flow ? natra_fair_target(limits, k_more, cost_ns, felt)
+			    : natra_fair_longest(limits, felt) / 2;
+	if (delay_ns <= target_ns || ecn == ECN_CE)
+		return NATRA_COUNT_PACED;
+	/* A tunnel's packet may have the socket of the TCP inside, which does not hear
+	 * of a drop then. */
+	if (ecn == ECN_NOT_ECT) {
+		bytes = skb->len;
+		if (felt && !is_local_tcp(skb))
+			most = NATRA_FAIR_SPARE;
+	}
+	/* The queue for a group's turn is that of all members. */
+	if (!natra_fair_signals(delay_ns - target_ns, felt || !of_flow, most,
+				bytes, bpf_get_prandom_u32()))
+		return NATRA_COUNT_PACED;
 	return ecn && set_ce(skb) ? NATRA_COUNT_MARKED
 				  : NATRA_COUNT_DROPPED_RATE;
 }

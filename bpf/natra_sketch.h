@@ -9,7 +9,11 @@
  *
  * Bounds. Two CPUs that update one cell at once may lose one of the two
  * additions: an estimate is then low by at most one packet for each such
- * collision, so a flow becomes heavy that much later. A cell that was not
+ * collision, so a flow becomes heavy that much later. A CPU that has read the
+ * clock just before a window's end takes cells that another one has written
+ * just after it for those of long ago, and begins them anew: what their flow
+ * has sent until then is forgotten, but one that is heavy stays so
+ * (natra_classify.h). A cell that was not
  * touched for 256 windows (4.6 minutes) looks fresh again for a moment; a flow
  * is misjudged only if that happens in all four rows.
  */

@@ -8,6 +8,9 @@
 /* Of a packet on its way from the host side to the pod: interrupts, and the clock of the
  * last tick. */
 #define JITTER_NS      50000000ULL
+/* What another CPU may have charged at the same time: a GSO packet of 64 kB, with the headers of
+ * its segments. BIG TCP has longer ones, for which the burst would be long at a low rate. */
+#define RACING_BYTES   (1U << 17)
 /* Where so much of a burst is left, no packet is dropped by chance. */
 #define UNUSED_DIVISOR 16
 
@@ -22,7 +25,7 @@ static uint64_t add_up(uint64_t a, uint64_t b)
 /*
  * Returns how far the bucket may be overdrawn, in the time that this takes at the rate,
  * when the host side passes a packet: heavy flows overdraw it until their shares are
- * found, marks or delays go further, another CPU has just charged the longest packet, and
+ * found, marks or delays go further, another CPU has just charged a long packet, and
  * small flows that are charged may go before all that.
  */
 static uint64_t overdraft_ns(const struct natra_limits *l)
@@ -30,7 +33,7 @@ static uint64_t overdraft_ns(const struct natra_limits *l)
 	uint64_t ns = natra_fair_bound(l->fair_shift) << l->fair_shift;
 
 	ns = add_up(ns, l->max_delay_ns); /* or max_overdraft_ns */
-	ns = add_up(ns, natra_cost_ns(&l->rate, NATRA_FAIR_LONGEST_BYTES, 0));
+	ns = add_up(ns, natra_cost_ns(&l->rate, RACING_BYTES, 0));
 	/* Their burst is a fourth of this one, and what they leave to others an eighth. */
 	return l->pass == NATRA_PASS_FREE ? ns
 					  : add_up(ns, l->rate.burst_ns / 2);

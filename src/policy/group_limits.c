@@ -3,9 +3,6 @@
 
 #include "policy/policy.h"
 
-/* No packet of a member is longer, but for BIG TCP. */
-#define GSO_MAX_BYTES 65536
-
 _Static_assert(NATRA_GROUPS == NATRA_GROUPS_MAX, "one maximum");
 _Static_assert(sizeof(((struct natra_group_given *)0)->name) ==
 		       NATRA_GROUP_NAME_MAX + 1,
@@ -48,9 +45,9 @@ struct natra_group_limits group_limits(const struct natra_group_given *given,
 		burst = policy_bytes_in(rate, POLICY_BURST_NS);
 	l.rate = policy_rate(rate, burst);
 	l.ramp_mult = UINT64_MAX / (l.rate.burst_ns ? l.rate.burst_ns : 1);
-	l.fair_shift[0] = policy_fair_shift(&l.rate, GSO_MAX_BYTES,
+	l.fair_shift[0] = policy_fair_shift(&l.rate, POLICY_GSO_MAX_BYTES,
 					    POLICY_FAIR_SHIFT_POLICED);
-	l.fair_shift[1] = policy_fair_shift(&l.rate, GSO_MAX_BYTES,
+	l.fair_shift[1] = policy_fair_shift(&l.rate, POLICY_GSO_MAX_BYTES,
 					    POLICY_FAIR_SHIFT_HELD);
 	/* Members may hold packets for different times: none counts. */
 	l.over = policy_over(rate, burst, 0);

@@ -39,9 +39,7 @@ __extension__ typedef unsigned __int128 u128;
 /* How long packets and connections may come at once after a pause, and how many. */
 #define GATE_BURST_NS  (NS_PER_S / 10)
 #define GATE_LEAST     5
-#define GSO_MAX_BYTES  65536
-#define SEGMENT_BYTES  1514 /* of TCP, on the wire */
-#define GSO_LEAST_SEGS 2    /* as TCP's own least */
+#define GSO_LEAST_SEGS 2 /* as TCP's own least */
 
 /* How far a flow of marked packets may overdraw its share where nothing can be
  * delayed: by a GSO packet, between these bounds. With less, marks alone do not
@@ -60,9 +58,6 @@ __extension__ typedef unsigned __int128 u128;
 #define FAIR_BYTES_PACED   32768
 #define FAIR_BYTES_POLICED 16384
 
-/* Heavy flows are counted in units of 64 bytes, in 24 bits. */
-#define UNIT_BYTES    64
-#define MAX_UNITS     ((1U << 24) - 1)
 #define LEAVE_DIVISOR 8
 
 /* With NATRA_FAST_PASS_STRICT, mice have the burst divided by the first number, and
@@ -312,11 +307,11 @@ uint32_t policy_gso_segs(const struct natra_policy *policy, bool paced)
 	uint64_t bytes = policy_bytes_in(policy->egress_rate_bits_per_sec,
 					 paced ? GSO_NS : GSO_POLICED_NS);
 
-	if (!bytes || bytes >= GSO_MAX_BYTES)
+	if (!bytes || bytes >= POLICY_GSO_MAX_BYTES)
 		return 0;
-	return bytes < (uint64_t)GSO_LEAST_SEGS * SEGMENT_BYTES
+	return bytes < (uint64_t)GSO_LEAST_SEGS * NATRA_FAIR_PACKET_BYTES
 		       ? GSO_LEAST_SEGS
-		       : (uint32_t)(bytes / SEGMENT_BYTES);
+		       : (uint32_t)(bytes / NATRA_FAIR_PACKET_BYTES);
 }
 
 const struct policy_field *policy_difference(const struct natra_policy *a,
@@ -387,10 +382,10 @@ static void set_mice(struct natra_limits *l, const struct natra_policy *p,
 
 uint32_t policy_units(uint64_t bytes)
 {
-	const uint64_t units = bytes / UNIT_BYTES;
+	const uint64_t units = bytes >> NATRA_UNIT_SHIFT;
 
-	if (units > MAX_UNITS)
-		return MAX_UNITS;
+	if (units > NATRA_CELL_COUNT_MAX)
+		return NATRA_CELL_COUNT_MAX;
 	return units ? (uint32_t)units : 1;
 }
 
@@ -436,7 +431,8 @@ uint32_t policy_fair_shift(const struct natra_rate *rate, uint64_t bytes,
 
 static uint64_t ecn_limit_ns(const struct natra_rate *rate)
 {
-	const u128 ns = ((u128)GSO_MAX_BYTES * rate->mult) >> rate->shift;
+	const u128 ns =
+		((u128)POLICY_GSO_MAX_BYTES * rate->mult) >> rate->shift;
 
 	if (ns < ECN_LIMIT_MIN_NS)
 		return ECN_LIMIT_MIN_NS;
@@ -459,7 +455,8 @@ static void set_fair(struct natra_limits *l, enum leg leg, bool paced,
 	} else {
 		l->fair_shift = policy_fair_shift(
 			&l->rate,
-			segs ? (uint64_t)segs * SEGMENT_BYTES : GSO_MAX_BYTES,
+			segs ? (uint64_t)segs * NATRA_FAIR_PACKET_BYTES
+			     : POLICY_GSO_MAX_BYTES,
 			POLICY_FAIR_SHIFT_HELD);
 	}
 }

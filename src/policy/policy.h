@@ -25,6 +25,9 @@ enum leg {
 #define POLICY_BURST_NS     500000000ULL
 #define POLICY_THRESHOLD_NS 100000000ULL
 
+/* No packet is longer, but for BIG TCP, and the headers of its segments. */
+#define POLICY_GSO_MAX_BYTES 65536
+
 /* The shortest units of time of natra_fair.h, as shifts. */
 #define POLICY_FAIR_SHIFT_HELD    24
 #define POLICY_FAIR_SHIFT_POLICED 26

@@ -153,6 +153,32 @@ TH_TEST(datagrams_in_pieces_are_of_their_flows)
 	}
 }
 
+/* A flow that is heavy from a later piece on is listed with its ports from its next datagram on,
+ * and datagrams without a first piece are listed without ports. */
+TH_TEST(datagrams_in_pieces_are_listed)
+{
+	struct natra_limits limits = th_limits();
+
+	limits.pass = NATRA_PASS_FREE;
+	/* A piece has 23 or 24 of them. */
+	limits.enter_units = 30;
+	limits.leave_units = 5;
+	th_set_limits(&run, &limits);
+	for (int ipv6 = 0; ipv6 < 2; ipv6++) {
+		(void)send_pieces(1000, ipv6, 1, 3);
+		assert_int_equal(read_flows(), 2 * ipv6);
+		(void)send_pieces(1000, ipv6, 2, 3);
+		assert_int_equal(read_flows(), 2 * ipv6 + 1);
+		(void)send_pieces(0, ipv6, 3, 8);
+		assert_int_equal(read_flows(), 2 * ipv6 + 2);
+	}
+	for (size_t i = 0; i < 4; i++) {
+		assert_int_equal(flows[i].tuple.fragment, 1);
+		assert_int_equal(flows[i].packets,
+				 flows[i].tuple.ports ? 3 : 6);
+	}
+}
+
 /* Sends a packet of a WireGuard tunnel with this hash. A test run's socket has port 0. Behind a
  * VLAN tag the packet takes the slow path. */
 static enum natra_counter send_inner(uint16_t port, uint32_t hash, bool tagged)

@@ -14,10 +14,9 @@
 
 This needs fq. The grid has each rate and each number of flows.
 """
+import contextlib
 import json
 import os
-import platform
-import re
 import socket
 import statistics
 import sys
@@ -250,11 +249,8 @@ def some(r, clock, ahead_s, count=100):
 
 
 def stamps(r, rep):
-    """Test departure times that a sender asks for. From Linux 5.18 on stamps have a
-    type, but before 6.10 a socket's stamp does not say which clock it is of, so natra
-    replaces all of them except TCP's own."""
-    version = tuple(map(int, re.match(r"(\d+)\.(\d+)",
-                                      platform.release()).groups()))
+    """Test departure times that a sender asks for. Before Linux 6.11 such a stamp does
+    not say which clock it is of, but those of the others are far from now."""
     r.pod.run("tc", "qdisc", "replace", "dev", "eth0", "root", "fq")
     sent, got = some(r, "tai", 0)
     # fq of Linux 7.2 heeds the clock; without natra that of the others drops these.
@@ -263,8 +259,7 @@ def stamps(r, rep):
 
     lim = Natra(r.pod).attach(None, RATE)
     for clock, ahead_s, kept in (("tai", 0.3, False), ("realtime", 0.3, False),
-                                 ("monotonic", 0.3,
-                                  not (5, 18) <= version < (6, 10)),
+                                 ("monotonic", 0.3, True),
                                  ("monotonic", 20, False)):
         sent, got = some(r, clock, ahead_s)
         what = f"stamps {ahead_s:g} s ahead, {clock}"
@@ -280,6 +275,33 @@ def stamps(r, rep):
         flood.end()
     rep.equal("  dropped by fq", fq_drops(r.pod), 0, exact=False)
     spared(rep, lim.stats()["egress"])
+    lim.detach()
+
+
+def other_frames(r, rep):
+    """Test frames with a tag inside, to which the kernel gives no type of a stamp."""
+    def send(seconds):
+        begin = time.monotonic()
+        with open(f"/sys/class/net/{r.pod.host}/statistics/rx_bytes", encoding="ascii") as f:
+            before, sent = int(f.read()), 0
+            while (past := time.monotonic() - begin) < seconds:
+                while sent < 3 * bits(RATE) / 8 * past:
+                    sent += len(frame)
+                    with contextlib.suppress(OSError):
+                        sender.plain.send(frame)
+                time.sleep(0.001)
+            f.seek(0)
+            return (int(f.read()) - before) * 8 / past
+
+    lim = Natra(r.pod).attach(None, RATE)
+    frame = eth(0x0800, ip4(17, udp(bytes(1200))), (0x8100, 5))
+    sender = Sender(r.pod, "eth0")
+    sender.plain.setblocking(False)
+    send(1.5)
+    near_cap(rep, f"frames with a tag inside, {RATE} x3", send(2))
+    rep.equal("  dropped by fq", fq_drops(r.pod), 0, exact=False)
+    rep.equal("  dropped beyond the horizon",
+              lim.stats()["egress"]["dropped_horizon"]["packets"], 0)
     lim.detach()
 
 
@@ -467,7 +489,8 @@ def gso(r, rep):
 def main(rep, a):
     parts = {"grid": lambda: grid(r, rep, a),
              "udp": lambda: rep.measure("udp", blocked, r, rep, a),
-             "stamps": lambda: rep.measure("stamps", stamps, r, rep),
+             "stamps": lambda: (rep.measure("stamps", stamps, r, rep),
+                                rep.measure("tagged", other_frames, r, rep)),
              "admin": lambda: admin(r, rep, a),
              "qdisc": lambda: rep.measure("qdisc", qdisc, r, rep, a),
              "mice": lambda: rep.measure("mice", mice, r, rep, a),

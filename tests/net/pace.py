@@ -322,6 +322,21 @@ def past_pacer(r, rep, a, natra, rate, neighbour):
     rep.least(f"{what}: dropped by the backstop", dropped(backstop), 100)
 
 
+def stamps(r, rep):
+    """Send few datagrams whose sender, beyond the pacer, asks for a late departure."""
+    natra = limit(r, "10M", "pace")
+    sink = r.load(r.pod, "udp-recv", 5300)
+    r.wait_port(r.pod, 5300, "udp")
+    sender = r.load(r.client, "udp-send", r.pod.ip, 5300, "--rate", 1e6, "--size", 100,
+                    "--count", 100, "--clock", "monotonic", "--ahead", 4)
+    sent = r.load_end(sender, r.client)["count"]
+    time.sleep(0.5)
+    got = r.load_end(sink, r.pod, now=True)
+    natra.detach()
+    rep.equal("a neighbour's stamps 4 s ahead: all arrive", got["count"], sent)
+    rep.most("  as soon as the rate lets them", got["most_ms"], 200, " ms")
+
+
 def cells(a):
     rates, flows = a.rates.split(","), [int(n) for n in a.flows.split(",")]
     return [(rates[i % len(rates)], n) for i, n in enumerate(flows, 1)]
@@ -336,6 +351,7 @@ def main(rep, a):
         for pod in r.pods:
             r.nginx(pod=pod)
         rep.measure("mice", mice, r, rep, a)
+        rep.measure("stamps", stamps, r, rep)
         bypass(r, rep, a)
 
 

@@ -265,28 +265,30 @@ TH_TEST(stale_clock_is_set_again)
 	assert_int_equal(fair.tat_ns, now + 10 * SIM_SECOND + SIM_MS);
 }
 
-/* A short packet behind one of 64 kB is judged by the clock that the long one has set, at
- * any rate and K. */
+/* A short packet behind one of 64 kB, or of 512 kB of BIG TCP, is judged by the clock that the
+ * long one has set, at any rate and K. */
 TH_TEST(long_packet_is_not_forgotten)
 {
 	static const uint64_t slow_rates[] = {8000, MBIT, 10 * MBIT,
 					      100 * MBIT};
+	static const uint32_t lengths[] = {68130, 548000};
 	static __u64 clocks[NATRA_FAIR_ROWS * NATRA_FAIR_WIDTH];
 	const uint64_t now = 100000 * SIM_SECOND;
 	struct natra_fair fair;
 	struct natra_span span;
 	struct natra_turn turn;
 
-	for (size_t i = 0; i < 2 * TH_LEN(slow_rates); i++) {
+	for (size_t i = 0; i < 4 * TH_LEN(slow_rates); i++) {
 		const bool held = i % 2;
 		struct natra_limits l =
-			limits_of(slow_rates[i / 2], held ? PACE : POLICE);
-		const uint64_t cost = natra_cost_ns(&l.rate, 68130, 0);
+			limits_of(slow_rates[i / 4], held ? PACE : POLICE);
+		const uint64_t cost =
+			natra_cost_ns(&l.rate, lengths[i / 2 % 2], 0);
 		const uint64_t end =
 			now + natra_fair_times_k(cost, 7 * NATRA_FAIR_K_ONE);
 
 		memset(clocks, 0, sizeof(clocks));
-		fair = (struct natra_fair){.tat_ns = now + 3600 * SIM_SECOND,
+		fair = (struct natra_fair){.tat_ns = now + 36000 * SIM_SECOND,
 					   .k_more = 7 * NATRA_FAIR_K_ONE};
 		fair.latest_ns = fair.tat_ns;
 		natra_fair_span(&fair, &l, now, cost, held, &span);
@@ -296,7 +298,7 @@ TH_TEST(long_packet_is_not_forgotten)
 		assert_int_equal(*natra_fair_clock(clocks, 1), end);
 		/* An overdraft over the bound would decide the turn. */
 		fair.latest_ns = fair.tat_ns;
-		natra_fair_span(&fair, &l, now, cost / 64, held, &span);
+		natra_fair_span(&fair, &l, now, cost / 512, held, &span);
 		natra_fair_turn(&fair, clocks, 1, &span, l.fair_shift, &turn);
 		assert_int_equal(turn.turn_ns, end);
 	}

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "natra_shared.h"
 #include "policy/fields.h"
 
 static void covered_by(bool *covered, size_t offset, size_t size)
@@ -230,6 +231,11 @@ TH_TEST(what_is_lower_limits_more)
 		    policy_field_is_lower(field, &limited, rows[i].higher))
 			fail_msg("%s", rows[i].name);
 	}
+}
+
+TH_TEST(longest_delay_is_that_of_the_programs)
+{
+	assert_true(POLICY_DELAY_MAX_NS == NATRA_DELAY_MAX_NS);
 }
 
 TH_MAIN(NULL, NULL)

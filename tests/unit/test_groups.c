@@ -86,6 +86,7 @@ static uint64_t judge(struct sim *sim, struct natra_group *group,
 	const struct natra_group_limits *l = natra_group_limits_of(group);
 	const uint64_t delay_ns = delay_of(sim);
 	const uint64_t cost_ns = natra_cost_ns(&l->rate, BYTES, 0);
+	const struct natra_member seen = natra_group_clocks(member);
 	uint64_t turn_ns;
 
 	if (sim->now_ns >> NATRA_FAIR_TICK_SHIFT != group->fair.tick)
@@ -95,9 +96,9 @@ static uint64_t judge(struct sim *sim, struct natra_group *group,
 			natra_group_shift(l, delay_ns));
 	turn_ns = natra_group_turn(group, l, of, member, sim->now_ns, delay_ns);
 	if (charge) {
-		natra_group_charge_member(group, l, of, member, sim->now_ns,
-					  delay_ns, turn_ns, cost_ns,
-					  natra_cost_ns(&of->floor, BYTES, 0));
+		natra_group_charge_member(
+			group, l, of, member, &seen, sim->now_ns, delay_ns,
+			turn_ns, cost_ns, natra_cost_ns(&of->floor, BYTES, 0));
 		natra_group_charge(group, l, sim->now_ns,
 				   natra_group_ahead(delay_ns, mouse), turn_ns,
 				   cost_ns, BYTES);
@@ -407,6 +408,60 @@ TH_TEST(stale_clocks_mean_nothing)
 	/* Neither waits within its share, or its floor. */
 	assert_most((double)s[0].held, 0.02 * 2 * 30e6 / 8 / BYTES);
 	assert_most((double)s[2].held, 0.02 * 2 * 9e6 / 8 / BYTES);
+}
+
+/* Packets of two CPUs that have found the same turn are both charged. */
+TH_TEST(no_charge_of_another_cpu_is_lost)
+{
+	const uint64_t hour_ns = 3600 * SECOND;
+	/* Before now, ahead of it, and stale. */
+	static const uint64_t clocks[] = {0, BEGIN_NS + MS,
+					  BEGIN_NS + 3600 * SECOND};
+	struct source s = {.weight = 1, .floor_bits = 10 * MBIT};
+	struct sim sim;
+
+	for (size_t i = 0; i < TH_LEN(clocks); i++) {
+		const struct natra_group_limits *l;
+		struct natra_member seen, *member = &s.member;
+		uint64_t turn_ns;
+
+		begin(&sim, 100 * MBIT, true, &s, 1);
+		l = natra_group_limits_of(&sim.group);
+		sim.group.fair.tat_ns = BEGIN_NS + 2 * hour_ns;
+		sim.group.fair.latest_ns = BEGIN_NS + 2 * hour_ns;
+		*member = (struct natra_member){clocks[i], clocks[i]};
+		seen = natra_group_clocks(member);
+		turn_ns = natra_group_turn(&sim.group, l, &s.of, &seen,
+					   BEGIN_NS, DELAY_NS);
+		for (int cpu = 0; cpu < 2; cpu++)
+			natra_group_charge_member(&sim.group, l, &s.of, member,
+						  &seen, BEGIN_NS, DELAY_NS,
+						  turn_ns, MS, 3 * MS);
+		assert_int_equal(member->clock_ns,
+				 turn_ns +
+					 2 * natra_group_weigh(MS, s.of.share));
+		assert_int_equal(member->floor_ns, turn_ns + 6 * MS);
+	}
+}
+
+/* What a member owes for a packet of BIG TCP is no stale clock, at any rate. */
+TH_TEST(long_packet_is_not_forgotten)
+{
+	for (uint64_t rate = MBIT; rate <= 10000 * MBIT; rate *= 10) {
+		struct source s = {.weight = 1, .floor_bits = rate / 2};
+		const struct natra_group_limits *l;
+		struct sim sim;
+		uint64_t cost_ns;
+
+		begin(&sim, rate, false, &s, 1);
+		l = natra_group_limits_of(&sim.group);
+		sim.group.fair.k_more = 7 * NATRA_FAIR_K_ONE;
+		cost_ns = natra_cost_ns(&l->rate, 548000, 0);
+		assert_true(natra_group_stale(&sim.group, l, BEGIN_NS, 0) >
+			    BEGIN_NS + 8 * cost_ns);
+		assert_true(natra_group_floor_stale(&s.of, BEGIN_NS, 0) >
+			    BEGIN_NS + 2 * cost_ns);
+	}
 }
 
 /* The turn of a packet that goes before it is not the latest one. */

@@ -219,10 +219,6 @@ static int load_prelude(int array_fd)
 	const struct bpf_insn set_tstamp = CALL(BPF_FUNC_skb_set_tstamp);
 	const struct bpf_insn insns[] = {
 		MOV(6, 1),
-		MOV(1, 6),
-		FIELD(BPF_DW, 2, tstamp),
-		FIELD(BPF_W, 3, mark),
-		th_has_stamp_types() ? set_tstamp : (struct bpf_insn)MOVI(0, 0),
 		FIELD(BPF_W, 3, cb[0]),
 		INSN(BPF_JMP | BPF_JEQ | BPF_K, 3, 0, 3, 0),
 		MOV(1, 6),
@@ -232,6 +228,11 @@ static int load_prelude(int array_fd)
 		INSN(BPF_JMP | BPF_JEQ | BPF_K, 3, 0, 2, 0),
 		MOV(1, 6),
 		CALL(BPF_FUNC_skb_vlan_pop),
+		/* It takes IP only, so no tag is in the frame any more. */
+		MOV(1, 6),
+		FIELD(BPF_DW, 2, tstamp),
+		FIELD(BPF_W, 3, mark),
+		th_has_stamp_types() ? set_tstamp : (struct bpf_insn)MOVI(0, 0),
 		MOV(1, 6),
 		FIELD(BPF_W, 2, cb[2]),
 		CALL(BPF_FUNC_set_hash),
