@@ -41,7 +41,8 @@ int cil_from_netdev(struct __sk_buff *skb)
 
 	if (!b || !b->bytes_per_second)
 		return TC_ACT_OK;
-	tokens = b->tokens + b->bytes_per_second * (now_ns - b->last_ns) / SECOND_NS;
+	tokens = b->tokens +
+		 b->bytes_per_second * (now_ns - b->last_ns) / SECOND_NS;
 	if (tokens > b->bytes_per_second)
 		tokens = b->bytes_per_second;
 	if (tokens >= skb->wire_len)
