@@ -3,6 +3,7 @@
  * caller wants. */
 #include <errno.h>
 #include <inttypes.h>
+#include <time.h>
 
 #include "api/internal.h"
 #include "api/structs.h"
@@ -15,6 +16,10 @@
 #include "policy/class_check.h"
 #include "policy/fields.h"
 #include "util/cleanup.h"
+
+/* How often, and with what pauses, a check looks whether a generation that is replaced goes. */
+#define BESIDE_LOOKS 20
+#define BESIDE_MS    50
 
 /* Attaches again with the policy on record, because a direction or the build is new. */
 static int reattach(struct natra *n, const struct pin_dir *dir,
@@ -373,31 +378,52 @@ static int check_gen(struct natra *n, const struct pin_gen *gen,
 	return r;
 }
 
+/* A generation of an id beside the one that counts: a process that was killed, or could not remove it,
+ * has left it, or somebody is at it. Its programs may judge packets as well. */
 struct beside {
-	unsigned int number;
-	bool is_there;
+	unsigned int counts;
+	unsigned int other; /* 0: there is none */
 };
 
 static int note_other(void *arg, struct pin_gen *gen)
 {
 	struct beside *beside = arg;
 
-	beside->is_there |=
-		gen->kind != RECORD_NONE && gen->number != beside->number;
+	if (gen->kind != RECORD_NONE && gen->number != beside->counts)
+		beside->other = gen->number;
 	return 0;
 }
 
-/* Returns whether the id has a generation besides: a process that was killed, or could not remove it,
- * has left it, or somebody is at it. Its programs may judge packets as well. Returns 1, 0 or -errno. */
-static int has_other_gen(struct natra *n, const struct pin_gen *gen)
+static int find_beside(struct natra *n, const struct pin_gen *gen,
+		       struct beside *ret)
 {
-	struct beside beside = {.number = gen->number};
 	char path[PIN_PATH_MAX];
 	int r = pin_dir_path(n, gen->record.id, path);
 
-	if (r == 0)
-		r = pin_foreach_gen(n, path, note_other, &beside);
-	return r < 0 ? r : beside.is_there;
+	*ret = (struct beside){.counts = gen->number};
+	return r < 0 ? r : pin_foreach_gen(n, path, note_other, ret);
+}
+
+/* Waits a while for what somebody does who replaces a generation, without the lock, for which one who
+ * does so all the time would leave no turn. Returns 1 if the other one just stays. */
+static int await_replacement(struct natra *n, const struct pin_gen *gen)
+{
+	const struct timespec pause = {.tv_nsec = BESIDE_MS * 1000000L};
+	struct beside first, now;
+	int r = find_beside(n, gen, &first);
+
+	for (int i = 0; i < BESIDE_LOOKS && r == 0 && first.other; i++) {
+		cleanup_pin_gen struct pin_gen newest = PIN_GEN_INIT;
+
+		(void)nanosleep(&pause, NULL);
+		r = pin_find(n, gen->record.id, &newest);
+		if (r == 0)
+			r = find_beside(n, &newest, &now);
+		if (r < 0 || now.counts != first.counts ||
+		    now.other != first.other)
+			return r == -ENOENT ? 0 : r;
+	}
+	return r < 0 ? r : first.other != 0;
 }
 
 /* An attachment that somebody changes at this moment looks as if something was wrong with it, so
@@ -407,16 +433,18 @@ static int check_again(struct natra *n, const char *id, struct pin_gen *gen,
 		       const struct subnets *subnets)
 {
 	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
+	struct beside beside = {0};
 	int r = lock_again(n, id, &dir, gen);
 
 	if (r == 0)
 		r = check_gen(n, gen, want, subnets);
 	if (r == 0)
-		r = has_other_gen(n, gen);
-	return r > 0 ? refuse(n, -EBADE,
-			      "an attach of '%s' was interrupted, whose programs are there as well",
-			      id)
-		     : r;
+		r = find_beside(n, gen, &beside);
+	return r == 0 && beside.other
+		       ? refuse(n, -EBADE,
+				"an attach of '%s' was interrupted, whose programs are there as well",
+				id)
+		       : r;
 }
 
 int natra_check(struct natra *n, const char *id,
@@ -441,7 +469,7 @@ int natra_check(struct natra *n, const char *id,
 		return r;
 	r = check_gen(n, &gen, policy ? &want : NULL, &subnets);
 	if (r == 0)
-		r = has_other_gen(n, &gen);
+		r = await_replacement(n, &gen);
 	if ((r == 1 || r == -EBADE || r == -ENOENT) && !gen.record.unshaped)
 		r = check_again(n, id, &gen, policy ? &want : NULL, &subnets);
 	/* Who compares would set the policy again, which is of no use here. */
