@@ -321,8 +321,8 @@ NATRA_API int natra_detach(struct natra *n, const struct natra_target *target);
  *                reports them, stand for those that there are. The limits of its group are not
  *                compared.
  * @return 0 all is there; -EINVAL; -ENOENT not attached; -ENODEV the interface is gone; -EBADE
- *         something differs, an attach that was interrupted has left its programs besides, it is
- *         `unshaped`, or without a policy, packets pass natra's programs (NATRA_CODE_BYPASSED):
+ *         something differs, an earlier change has left something besides, which natra_gc removes,
+ *         it is `unshaped`, or without a policy, packets pass natra's programs (NATRA_CODE_BYPASSED):
  *         natra_error() names the setting or the class with both values, or what is missing,
  *         natra_error_code() tells these apart, and natra_error_about() names the setting or the
  *         class; a difference from `policy` comes first; -EUCLEAN a change of classes or subnets

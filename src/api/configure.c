@@ -379,7 +379,7 @@ static int check_gen(struct natra *n, const struct pin_gen *gen,
 }
 
 /* A generation of an id beside the one that counts: a process that was killed, or could not remove it,
- * has left it, or somebody is at it. Its programs may judge packets as well. */
+ * has left it, or somebody is at it. Its programs may judge packets as well, or it has a qdisc only. */
 struct beside {
 	unsigned int counts;
 	unsigned int other; /* 0: there is none */
@@ -442,7 +442,7 @@ static int check_again(struct natra *n, const char *id, struct pin_gen *gen,
 		r = find_beside(n, gen, &beside);
 	return r == 0 && beside.other
 		       ? refuse(n, -EBADE,
-				"an attach of '%s' was interrupted, whose programs are there as well",
+				"an earlier change of '%s' has left something beside what counts: natra_gc removes it",
 				id)
 		       : r;
 }

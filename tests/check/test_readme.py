@@ -165,7 +165,7 @@ ELSEWHERE = {
     "cc -o limit_bridge": "tests/bindings/limit_bridge.py, which builds it with meson",
     "(cd tools/examples/cni-ptp": "tests/bindings/cni_ptp.py",
     "(cd tools/nri": "tests/bindings/nri.py",
-    "./natra-nri": "tests/bindings/nri.py",
+    "tools/nri/natra-nri": "tests/bindings/nri.py",
     "cargo add": "it needs the repository's address",
     "natra-sys/bindgen": "tests/rust/test.py",
     "helm ": "tests/kube/chart.py, on a node with a kubelet",
