@@ -13,9 +13,8 @@ struct natra {
 	natra_log_fn log_fn;
 	void *log_arg;
 	unsigned int log_holds;
-	struct held_line
-		*held; /* the first line, and where the next one goes */
-	struct held_line **held_end;
+	struct held_line *held;      /* the first one that is kept back */
+	struct held_line **held_end; /* where the next one goes */
 	bool keep_programs;
 	bool enters_no_group; /* while natra_preload runs */
 	natra_cancelled_fn cancelled_fn;

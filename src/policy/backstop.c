@@ -8,7 +8,7 @@
 /* Of a packet on its way from the host side to the pod: interrupts, and the clock of the
  * last tick. */
 #define JITTER_NS      50000000ULL
-/* What another CPU may have charged at the same time: a GSO packet of 64 kB, with the headers of
+/* Another CPU may have charged so much at the same time: a GSO packet of 64 kB, with the headers of
  * its segments. BIG TCP has longer ones, for which the burst would be long at a low rate. */
 #define RACING_BYTES   (1U << 17)
 /* Where so much of a burst is left, no packet is dropped by chance. */

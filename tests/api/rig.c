@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>
@@ -15,6 +16,7 @@
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -139,6 +141,32 @@ bool rig_has_tcx(void)
 	assert_int_equal(natra_probe(n, &f), 0);
 	natra_close(n);
 	return f.tcx;
+}
+
+int rig_load_pass(const char *name)
+{
+	static const struct bpf_insn pass[] = {
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .imm = -1},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
+	int fd = bpf_prog_load(BPF_PROG_TYPE_SCHED_CLS, name, "GPL", pass, 2,
+			       NULL);
+
+	assert_true(fd >= 0);
+	return fd;
+}
+
+bool rig_drop_capability(unsigned int capability)
+{
+	struct __user_cap_header_struct header = {
+		.version = _LINUX_CAPABILITY_VERSION_3,
+	};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	if (syscall(SYS_capget, &header, data) < 0)
+		return false;
+	data[capability / 32].effective &= ~(1U << capability % 32);
+	return syscall(SYS_capset, &header, data) == 0;
 }
 
 struct pod pod_make(const char *name)

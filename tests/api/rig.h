@@ -42,6 +42,10 @@ unsigned int rig_pins(void);
 void rig_replace_pin(const char *path, enum bpf_map_type type,
 		     uint32_t value_size, uint32_t entries, uint32_t flags);
 bool rig_has_tcx(void);
+/* Loads a program for a tc hook that lets all packets pass to the next one. */
+int rig_load_pass(const char *name);
+/* Gives one of the process's capabilities away, for good: in a child. */
+bool rig_drop_capability(unsigned int capability);
 /* Opens what is pinned of an attachment; then reads, or writes, the first value of a map. */
 int rig_open_pin(struct natra *n, const char *id, const char *name);
 void rig_read(int fd, void *value);

@@ -25,19 +25,6 @@ static void attach(enum natra_attach_mode mode)
 	OK(natra_check(n, ID, NULL));
 }
 
-static int load_other(void)
-{
-	static const struct bpf_insn pass[] = {
-		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .imm = -1},
-		{.code = BPF_JMP | BPF_EXIT},
-	};
-	int fd = bpf_prog_load(BPF_PROG_TYPE_SCHED_CLS, OTHER, "GPL", pass, 2,
-			       NULL);
-
-	assert_true(fd >= 0);
-	return fd;
-}
-
 /* Adds a filter to the pod's egress with priority 1 and handle 1, as some
  * owners of filters do. */
 static void add_clsact_other(void)
@@ -49,7 +36,7 @@ static void add_clsact_other(void)
 	};
 	struct bpf_tc_opts opts = {
 		.sz = sizeof(opts),
-		.prog_fd = load_other(),
+		.prog_fd = rig_load_pass(OTHER),
 		.priority = 1,
 		.handle = 1,
 	};
@@ -183,7 +170,8 @@ TH_TEST(host_side_is_told_from_the_pods)
 
 TH_TEST(tcx_program_runs_before_others)
 {
-	int ifindex = (int)if_nametoindex(NODE_SIDE), fd = load_other(), link;
+	int ifindex = (int)if_nametoindex(NODE_SIDE), fd = rig_load_pass(OTHER),
+	    link;
 	struct chain chain;
 
 	if (!rig_has_tcx()) {

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -81,10 +80,6 @@ TH_TEST(full_directory_is_not_mounted_over)
  * back. */
 static int status_without(unsigned int capability, char *ret_error)
 {
-	struct __user_cap_header_struct header = {
-		.version = _LINUX_CAPABILITY_VERSION_3,
-	};
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
 	int pipe_fd[2], status = 0;
 	ssize_t len;
 	pid_t pid;
@@ -97,10 +92,7 @@ static int status_without(unsigned int capability, char *ret_error)
 		const char *error;
 		int r;
 
-		if (syscall(SYS_capget, &header, data) < 0)
-			_exit(1);
-		data[capability / 32].effective &= ~(1U << capability % 32);
-		if (syscall(SYS_capset, &header, data) < 0)
+		if (!rig_drop_capability(capability))
 			_exit(1);
 		r = natra_status(n);
 		error = natra_error(n);

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -54,16 +53,10 @@ TH_TEST(shared_blocks_are_no_end)
 
 static uint32_t newest_program(void)
 {
-	static const struct bpf_insn pass[] = {
-		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .imm = -1},
-		{.code = BPF_JMP | BPF_EXIT},
-	};
-	int fd = bpf_prog_load(BPF_PROG_TYPE_SCHED_CLS, "newest", "GPL", pass,
-			       2, NULL);
+	int fd = rig_load_pass("newest");
 	struct bpf_prog_info info = {0};
 	uint32_t len = sizeof(info);
 
-	assert_true(fd >= 0);
 	assert_int_equal(bpf_obj_get_info_by_fd(fd, &info, &len), 0);
 	(void)close(fd);
 	return info.id;
@@ -133,10 +126,6 @@ TH_TEST(limits_of_another_id_are_found_without_privilege)
 	struct natra_target target = pod_target(&pod, ID);
 	struct natra_target other = pod_target(&pod, OTHER_ID);
 	struct natra_policy policy = policy_of(10, 20);
-	struct __user_cap_header_struct header = {
-		.version = _LINUX_CAPABILITY_VERSION_3,
-	};
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
 	int status = 0;
 	pid_t pid;
 
@@ -147,10 +136,7 @@ TH_TEST(limits_of_another_id_are_found_without_privilege)
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		if (syscall(SYS_capget, &header, data) < 0)
-			_exit(1);
-		data[0].effective &= ~(1U << CAP_SYS_ADMIN);
-		if (syscall(SYS_capset, &header, data) < 0)
+		if (!rig_drop_capability(CAP_SYS_ADMIN))
 			_exit(1);
 		_exit(-natra_attach(n, &other, &policy, NULL));
 	}

@@ -55,7 +55,7 @@ def interface():
     sh("ip", "link", "add", name(), "type", "veth", "peer", "name", f"{name()}")
 
 
-# What it is, and the figure that shows it.
+# Each kind has a function that leaves it behind, and the figure that shows it.
 LEAKS = {"pin": (pin, "pins"), "program": (program, "objects of before"), "file": (file, "files"),
          "half": (half, "half-written files"), "result": (result, "results"),
          "netns": (netns, "netns"), "interface": (interface, "interfaces")}

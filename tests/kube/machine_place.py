@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Makes a VM of tests/vm/run the place of a Kubernetes node.
 
-The node has all of the VM, and so the first network namespace. What a node keeps is in memory,
-or on a disk, where it stays when the power goes.
+The node has all of the VM, and so the first network namespace. What a node keeps is on a disk, where
+it stays when the power goes.
 """
 import os
 import signal
@@ -10,16 +10,11 @@ import sys
 import tempfile
 
 from commands import sh
-from isolation import NETNS_DIR, mount
+from isolation import NETNS_DIR
 from place import keep
 
 DISK = "/mnt"
 DRIVERS = ("virtio_pci", "virtio_blk")
-
-
-def is_machine():
-    """Return whether this is a VM, all of which is the node's."""
-    return "NATRA_VM" in os.environ
 
 
 def show_cache():
@@ -36,14 +31,11 @@ def mount_disk(device):
     sh("mount", "-t", "ext4", device, DISK)
 
 
-def settle(device=None):
-    """Make the VM a node's place; with a disk, that of the node that has this one."""
+def settle(device):
+    """Make the VM the place of the node that has this disk."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     sys.stdout.reconfigure(line_buffering=True)
-    if device:
-        mount_disk(device)
-    else:
-        mount("tmpfs", DISK)
+    mount_disk(device)
     keep(f"{DISK}/node")
     os.makedirs(NETNS_DIR, exist_ok=True)
     tempfile.tempdir = "/run"

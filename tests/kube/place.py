@@ -25,8 +25,8 @@ WRITTEN = ("etc", "opt", "var")
 # to a file system of its own.
 IN_MEMORY = ("/run", "/var/lib/containerd", "/var/lib/kubelet", "/var/lib/etcd",
              "/var/lib/cni", "/var/log")
-# What a node keeps when the power goes. What its control plane has in /etc/kubernetes is in
-# /run/kube here.
+# A node keeps these directories when the power goes. Its control plane has files in /etc/kubernetes,
+# which are in /run/kube here.
 KEPT = ("/etc/cni", "/etc/containerd", "/etc/kubernetes", "/opt/cni", "/run/kube", "/var/lib/cni",
         "/var/lib/containerd", "/var/lib/etcd", "/var/lib/kubelet", "/var/lib/natra", "/var/log")
 # Where a node mounts; the tests of packages and images mount below /tmp and /var/tmp.

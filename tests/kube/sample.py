@@ -17,13 +17,13 @@ from isolation import NETNS_DIR
 from memory import kernel_kib
 from plugin import PINS, attachments, natractl, pins
 
-# What is the same whenever the same pods are there.
+# These figures are the same whenever the same pods are there.
 EXACT = ("descriptors", "threads", "pins", "maps", "programs", "links", "memlock KiB", "groups",
          "files", "netns", "interfaces", "results", "addresses", "tasks")
 # Of these an attachment has one for each leg, and a leg whose limit an edit took away stays.
 OF_LEGS = ("pins", "programs", "links")
-# What must be nought whenever the node is at rest: what the kernel still has of attachments that
-# went, and what natra began to write.
+# These must be nought whenever the node is at rest: the kernel may still have objects of attachments
+# that went, and natra files that it began to write.
 NONE = ("objects of before", "half-written files")
 KERNEL = ("SUnreclaim", "VmallocUsed", "Percpu")
 # A new bank has so many slots (src/state/engine.c), and is loaded when all others are taken: more
@@ -210,7 +210,7 @@ def judge_kernel(report, rows):
     first, last = thirds(rows)
     pods = max(1, median(last, "pods") - median(first, "pods"))
     for name in KERNEL:
-        # What others take for a while adds to some of the samples.
+        # Other processes take memory for a while, which adds to some of the samples.
         least = [min(row[f"{name} KiB"] for row in some) for some in (first, last)]
         each = (least[1] - least[0]) / pods
         if pods >= ENOUGH_PODS:
