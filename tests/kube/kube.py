@@ -54,8 +54,8 @@ def other_processes():
     return found
 
 
-def end(cluster):
-    """Stop everything. What still runs then, or is still limited, fails the test."""
+def end(cluster, before):
+    """Stop everything. What still runs then and did not before, or is still limited, fails the test."""
     report, node = cluster.report, cluster.node
     cluster.pods.end(list(cluster.pods.phases()))
     for agent in cluster.agents:
@@ -67,14 +67,14 @@ def end(cluster):
         print(f"     {line}")
     cluster.client.close()
     node.stop()
-    left = other_processes()
+    left = [line for line in other_processes() if line not in before]
     report.check("processes left", len(left), 0, not left)
     for line in left:
         print(f"     {line[:150]}")
 
 
-def run_script(main, *options, prepare=None):
-    """Call main(cluster, arguments) on a node that has not been started."""
+def run_script(main, *options, prepare=None, isolate=isolate_node):
+    """Call main(cluster, arguments) on a node that has not been started. isolate() gives it its place."""
     def prepare_all(arguments):
         arguments.bin = binaries()
         arguments.image = arguments.image or build_image()
@@ -82,12 +82,12 @@ def run_script(main, *options, prepare=None):
             prepare(arguments)
 
     def with_node(report, arguments):
-        begin = time.monotonic()
+        begin, before = time.monotonic(), other_processes()
         cluster = None
         try:
             cluster = Cluster(arguments, report)
             main(cluster, arguments)
-            end(cluster)
+            end(cluster, before)
         except Exception:  # noqa: BLE001  (the logs go with the node)
             traceback.print_exc(file=sys.stdout)
             if cluster:
@@ -98,4 +98,4 @@ def run_script(main, *options, prepare=None):
         report.shown("seconds in all", f"{time.monotonic() - begin:.0f}")
 
     script.run_script(with_node, RUNTIME, IMAGE, *options, prepare=prepare_all,
-                      isolate=isolate_node)
+                      isolate=isolate)

@@ -14,34 +14,28 @@ are killed, whose /run and bpffs go with them. Nothing that was written is lost 
 """
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
 import traceback
-from argparse import ArgumentParser
 from pathlib import Path
 
 import kube
 import machine_place
 import script
-from agentpod import Agent, build_image, make_manifests
+from agentpod import Agent
 from install import own_files
 from kube import Cluster
+from machine_place import SHARED
 from node import NAME, STATIC_PODS, binaries, wait, write, write_network
 from place import isolate_node
 from plugin import attachments, natractl, pins
 from pods import RESULTS, Running, cached_results, pod_object, rates
-from report import Report, skip
+from report import Report
 from traffic import Traffic
+from machine import VmError, end_on_signals, note     # machine_place has found it
 
-VM = f"{kube.HERE}/../vm"
-sys.path.append(VM)
-from machine import Machine, VmError, add_options, cannot, end_on_signals, note
-
-KERNEL = "6.12"
-DISK_BYTES = 8 << 30
 BOOT_SECONDS = 1500
 MBIT = 1_000_000
 IN_MBIT, OUT_MBIT = 4, 2
@@ -56,8 +50,6 @@ OF_THE_BOOT = "SandboxChanged"
 NO_NETWORK = "NetworkNotReady"
 BOOT = script.option("--boot", help="what the VM does; for the script itself")
 HERE = script.option("--here", action="store_true", help="without a VM")
-SHARED = script.option("--shared", help="a directory of the machine outside")
-DEVICE = "/dev/vda"
 
 
 def limits():
@@ -207,7 +199,7 @@ def in_a_boot(arguments):
     if arguments.here:
         isolate_node(f"{arguments.shared}/node")
     else:
-        machine_place.settle(DEVICE)
+        machine_place.settle()
     report, cluster = Report(), None
     try:
         cluster = Cluster(arguments, report)
@@ -223,33 +215,20 @@ def in_a_boot(arguments):
     report.end()
 
 
-def command(name, arguments, *more):
-    """Return the command that does a boot's part."""
-    return ["env", f"NATRACTL={os.environ['NATRACTL']}", f"PYTHONPATH={os.environ['PYTHONPATH']}",
-            "PYTHONDONTWRITEBYTECODE=1", f"NATRA_KUBE_MANIFESTS={arguments.shared}/manifests",
-            # Go looks for garbage less often.
-            "GOGC=400", "python3", os.path.realpath(__file__), "--boot", name, "--shared",
-            arguments.shared, "--image", arguments.image, *more]
-
-
-def boot(name, arguments, options):
+def boot(name, arguments):
     """Boot the VM, and return the command's exit code; None if the power went."""
-    shared = arguments.shared
-    disk = ["-drive", f"file={shared}/disk,format=raw,if=none,id=disk", "-device",
-            "virtio-blk-pci,drive=disk"]
-    options.rwdir = [shared]
-    with Machine(KERNEL, command(name, arguments), options, qemu=disk) as vm:
+    with machine_place.machine(arguments, BOOT_SECONDS, "--boot", name) as vm:
         while not vm.poll():
-            if os.path.exists(f"{shared}/off"):
+            if os.path.exists(f"{arguments.shared}/off"):
                 vm.cut_power()
                 return None
             time.sleep(0.1)
         return vm.end()
 
 
-def boot_here(name, arguments, _):
+def boot_here(name, arguments):
     """Do the same in namespaces of this machine."""
-    process = subprocess.Popen(command(name, arguments, "--here"))
+    process = subprocess.Popen(machine_place.command(arguments, "--boot", name, "--here"))
     while process.poll() is None:
         if os.path.exists(f"{arguments.shared}/off"):
             process.terminate()
@@ -263,26 +242,17 @@ def main():
     arguments = script.arguments(BOOT, HERE, SHARED, kube.RUNTIME, kube.IMAGE)
     if arguments.boot:
         in_a_boot(arguments)
-    if not arguments.here and cannot(KERNEL):
-        skip(cannot(KERNEL))
-    binaries()
-    arguments.image = arguments.image or build_image()
-    parser = ArgumentParser()
-    add_options(parser, cpus=2, memory="5G")
-    options = parser.parse_args(["--timeout", str(BOOT_SECONDS)])
+    if not arguments.here:
+        machine_place.need_vm()
     end_on_signals()
     start = boot_here if arguments.here else boot
     with tempfile.TemporaryDirectory(prefix="natra-reboot-", dir="/tmp") as shared:
-        # Somebody may build another image meanwhile.
-        arguments.shared, arguments.image = shared, shutil.copy(arguments.image, shared)
-        make_manifests(f"{shared}/manifests")
-        with open(f"{shared}/disk", "w") as f:
-            f.truncate(DISK_BYTES)
+        machine_place.prepare(arguments, shared)
         try:
             for name in BOOTS:
                 Path(f"{shared}/off").unlink(missing_ok=True)
                 print(f"== {name} boot", flush=True)
-                code = start(name, arguments, options)
+                code = start(name, arguments)
                 if code is not None:
                     sys.exit(code)
         except VmError as e:

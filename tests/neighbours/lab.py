@@ -25,6 +25,7 @@ from image import NEXT, read_archive, write_next
 from install import KEPT, exit_codes, own_files
 from limiters import Natra
 from node import NAME, PODS, WORK, Program, wait, write
+from place import isolate_node
 from pods import rates
 from plugin import attachments, natractl, pins
 from script import option
@@ -216,9 +217,11 @@ class Scene:
         self.agent.start(arguments=self.words())
         self.neighbour.natra_is_there()
 
+    def annotations(self):
+        return rates(*(f"{rate // MBIT}M" for rate in CAPS.values()))
+
     def pods(self):
-        found = self.cluster.pods.start({
-            "limited": rates(*(f"{rate // MBIT}M" for rate in CAPS.values())), "peer": None})
+        found = self.cluster.pods.start({"limited": self.annotations(), "peer": None})
         self.limited, self.peer = found["limited"], found["peer"]
         self.report.equal(f"{self.mode}: limits", self.cluster.rates(),
                           {"limited": tuple(CAPS.values())})
@@ -371,8 +374,17 @@ class Scene:
                 *([f"{peak:.1f}" for peak in peaks] or ["–", "–"]), *said]
 
 
-def run(kind, *options):
-    """Run the scenes of a neighbour, an object of kind(cluster, arguments)."""
+def all_scenes(neighbour, agent, arguments):
+    """Play the scene of each attach mode."""
+    table(KEYS, ["---"] * len(KEYS))
+    for mode in arguments.mode.split(",") if arguments.mode else Natra.modes():
+        # What no bound could be judged by is played once more, as a whole.
+        table(neighbour.cluster.report.measure(mode, Scene(neighbour, agent, mode).play))
+
+
+def run(kind, *options, play=all_scenes, isolate=isolate_node):
+    """Call play(neighbour, agent, arguments) on a node, whose place isolate() makes, with a neighbour,
+    an object of kind(cluster, arguments)."""
     def main(cluster, arguments):
         node = cluster.node
         neighbour = kind(cluster, arguments)
@@ -390,11 +402,8 @@ def run(kind, *options):
         os.chmod(NEXT_NATRACTL, 0o755)
         agent = Agent(cluster)
         agent.create_objects()
-        table(KEYS, ["---"] * len(KEYS))
         cluster.report.tries = 2
-        for mode in arguments.mode.split(",") if arguments.mode else Natra.modes():
-            # What no bound could be judged by is played once more, as a whole.
-            table(cluster.report.measure(mode, Scene(neighbour, agent, mode).play))
+        play(neighbour, agent, arguments)
         neighbour.stop()
 
     def told(cluster, arguments):
@@ -406,4 +415,4 @@ def run(kind, *options):
                     print(f"--- {name}\n{sh('tail', '-n', '30', f'/var/log/{name}')}")
             raise
 
-    kube.run_script(told, MODE, *options)
+    kube.run_script(told, MODE, *options, isolate=isolate)

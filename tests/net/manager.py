@@ -74,31 +74,33 @@ class Manager:
                struct.pack("=QQQ", per_second or bits("100G"), 0, HORIZON_NS))
 
 
-def requests(r, seconds):
-    """Return what small requests over one connection to the pod took."""
-    return json.loads(r.client.run(find_rr(), "client", r.pod.ip, str(PORT), "64", str(REQUESTS),
-                                   str(seconds), timeout=seconds + 60))
-
-
-def cell(r, rep, a, what, least):
-    """Measure both directions, and compare them with the smaller of the limits."""
-    rates = wire_rates(r.meters(), a.seconds)
+def judge(rep, what, rates, least, client, pod, seconds):
+    """Compare the rates in and out with the smaller of the limits, and let small requests pass over
+    one connection to the pod. Return a row's cells."""
     for way, rate in zip(("in", "out"), rates):
         rep.most(f"{what}: {way}, of the smaller", rate / bits(least), 1.1)
     # What comes in waits for its acknowledgements, which are in the manager's queue.
     rep.least(f"{what}: out, of the smaller", rates[1] / bits(least), 0.9)
-    waited = requests(r, int(a.seconds))
+    waited = json.loads(client.run(find_rr(), "client", pod.ip, str(PORT), "64", str(REQUESTS),
+                                   str(seconds), timeout=seconds + 60))
     rep.least(f"{what}: requests that were answered", waited["answered"], 1)
     return [*(f"{rate / 1e6:.1f}" for rate in rates), *(f"{waited[key]:.0f}" for key in (
         "p50_ms", "p99_ms"))]
+
+
+def smaller(*rates):
+    return min(filter(None, rates), key=bits)
+
+
+def cell(r, rep, a, what, least):
+    return judge(rep, what, wire_rates(r.meters(), a.seconds), least, r.client, r.pod, int(a.seconds))
 
 
 def show(*cells):
     print(f"| {' | '.join(cells)} |", flush=True)
 
 
-def natra_mode(natra):
-    found = natra.show()
+def mode_of(found):
     return f"{found['mode']}{', paced' if found['edt_active'] else ''}"
 
 
@@ -117,8 +119,8 @@ def play(r, rep, a, manager, mode):
         elephants = r.elephants()
         time.sleep(a.settle)
         what = f"{mode}, natra {own}, manager {its or 'off'}"
-        show(natra_mode(natra), own, its or "off", *rep.measure(
-            what, cell, r, rep, a, what, min((own, its or own), key=bits)))
+        show(mode_of(natra.show()), own, its or "off", *rep.measure(
+            what, cell, r, rep, a, what, smaller(own, its)))
         if its == own:
             told(rep, natra, what)
         r.stop(elephants)

@@ -1,0 +1,157 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs natra beside the real Cilium with its bandwidth manager, on a node that is a VM.
+
+The manager is off outside of the first network namespace, and wants fq. Both it and natra read the
+pod's annotations. A table says what passes of a stream in each direction, in Mbit/s, and what small
+requests wait beside them, with equal and with different limits: net/manager.py has the same one of
+the manager's calls. Then the lab's scene is played in natra's default mode, where natra's limits are
+the smaller ones by its configuration.
+"""
+import json
+import os
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [f"{HERE}/../kube", f"{HERE}/../cni", f"{HERE}/../net"]
+import kube
+import lab
+import machine_place
+import script
+from cilium import Cilium
+from lab import CAPS, KEYS, MBIT, Scene, table
+from machine import VmError, end_on_signals, note
+from machine_place import SHARED
+from manager import HEAD, PAIRS, PORT, RATE, THROTTLE, find_rr, judge, mode_of, smaller
+from limiters import bits
+from node import wait
+from plugin import attachments, natractl
+from pods import rates
+from script import option
+from traffic import Traffic
+
+SECONDS = 7200
+SETTLE, SPAN = 10, 6
+TCX, REPLACE = "on", "on"
+# Cilium limits the pods to so many times natra's limits in the lab's scene.
+LARGER = 2
+MODE = "tcx-podside"
+SCENE = option("--scene", choices=("pairs", "lab"), help="one of both parts")
+
+
+class WithManager(Cilium):
+    """Cilium as it is with Helm's bandwidthManager.enabled=true."""
+
+    def __init__(self, cluster, arguments):
+        arguments.tcx, arguments.replace = TCX, REPLACE
+        super().__init__(cluster, arguments)
+        self.name += ", with its bandwidth manager"
+
+    def run(self, program, *words):
+        return super().run(program, *words, "--enable-bandwidth-manager=true")
+
+
+def own_limits(precedence, ingress, egress):
+    """Return the agent's arguments for natra's own limits, in bit/s."""
+    return [f"--conf=precedence={precedence}", f"--conf=ingressRate={ingress}",
+            f"--conf=egressRate={egress}"]
+
+
+class SmallerScene(Scene):
+    """The lab's scene, in which the manager's limits are the larger ones."""
+
+    def words(self):
+        return [*super().words(), *own_limits("lowest", CAPS["in"], CAPS["out"])]
+
+    def annotations(self):
+        return rates(*(f"{LARGER * rate // MBIT}M" for rate in CAPS.values()))
+
+
+class Pair:
+    """A pod with a limit of natra's and one of the manager's, each of which may be None."""
+
+    def __init__(self, neighbour, agent, own, its):
+        self.cluster, self.agent, self.own, self.its = neighbour.cluster, agent, own, its
+        self.report = self.cluster.report
+        self.what = f"natra {own or 'off'}, manager {its or 'off'}"
+
+    def cell(self):
+        per_second = self.traffic.rates(SPAN)
+        return judge(self.report, self.what, [per_second["limited", way] for way in ("in", "out")],
+                     smaller(self.own, self.its), self.cluster.client, self.pod, SPAN)
+
+    def told(self):
+        """Look what natra says of two limits."""
+        check = natractl("check", attachments()[0]["id"], check=False)
+        self.report.equal(f"{self.what}: check", (check.returncode, check.stderr), (0, ""))
+        findings = json.loads(natractl("doctor", "--json", check=False).stdout)["findings"]
+        self.report.equal("  doctor says that two limits hold",
+                          "cilium-limits" in {f["check"] for f in findings}, True)
+
+    def play(self):
+        """Return the line of the table."""
+        report, annotations = self.report, rates(self.its, self.its)
+        if self.own:
+            # natra reads the same annotations, and takes its configuration's limits instead.
+            self.agent.start(arguments=own_limits("static", *(bits(self.own),) * 2))
+        self.pod = self.cluster.pods.start({"limited": annotations})["limited"]
+        report.equal(f"{self.what}: limits", self.cluster.rates(),
+                     {"limited": (bits(self.own),) * 2} if self.own else {})
+        mode = mode_of(attachments()[0]) if self.own else "–"
+        server = self.pod.popen(find_rr(), "server", str(PORT))
+        self.traffic = Traffic(self.cluster.client, {"limited": self.pod})
+        time.sleep(SETTLE)
+        cells = report.measure(self.what, self.cell)
+        if self.own and self.its:
+            self.told()
+        self.traffic.close()
+        self.pod.stop(server)
+        self.cluster.pods.end(["limited"])
+        if self.own:
+            self.agent.stop()
+        return [mode, self.own or "off", self.its or "off", *cells]
+
+
+def pairs(neighbour, agent):
+    """Print the table of limits that meet."""
+    report = neighbour.cluster.report
+    wait(lambda: os.path.exists(THROTTLE), "the manager's map", 10)
+    qdiscs = neighbour.node.net.run("tc", "qdisc", "show", "dev", neighbour.cluster.client.host)
+    report.equal("the node's interface has the manager's fq", "fq" in qdiscs.split(), True)
+    table(HEAD, ["---"] * len(HEAD))
+    for own, its in ((None, RATE), *PAIRS):
+        table(Pair(neighbour, agent, own, its).play())
+
+
+def play(neighbour, agent, arguments):
+    if arguments.scene != "lab":
+        pairs(neighbour, agent)
+    if arguments.scene != "pairs":
+        table(KEYS, ["---"] * len(KEYS))
+        table(SmallerScene(neighbour, agent, MODE).play())
+
+
+def main():
+    if "NATRA_VM" in os.environ:
+        machine_place.show_cache()
+        lab.run(WithManager, SHARED, SCENE, play=play, isolate=machine_place.settle)
+    arguments = script.arguments(SHARED, SCENE, kube.IMAGE)
+    machine_place.need_vm()
+    end_on_signals()
+    words = ["--scene", arguments.scene] if arguments.scene else []
+    with tempfile.TemporaryDirectory(prefix="natra-manager-", dir="/tmp") as shared:
+        machine_place.prepare(arguments, shared)
+        try:
+            with machine_place.machine(arguments, SECONDS, *words) as vm:
+                while not vm.poll():
+                    time.sleep(0.1)
+                sys.exit(vm.end())
+        except VmError as e:
+            note(f"error: {e}")
+            sys.exit(e.code)
+
+
+if __name__ == "__main__":
+    main()
