@@ -6,8 +6,8 @@ another process waits for RTNL meanwhile.
 
 Each start makes a network namespace with a veth and calls the plugin, each end calls it and
 deletes them. `most` is as many as four callers can. The API server is that of tests/agent.
-Attachments share programs, but each has some of its own: keep --pods at a few hundred where the
-machine matters, since a kernel that frees thousands of programs at once may hang.
+Each attachment has three programs of its own, and a kernel that frees thousands of them at once may
+hang: the pods end one after the other, also if something fails. Do not kill the script.
 """
 import base64
 import json
@@ -203,6 +203,17 @@ def measure(pods, agent, api, rate, args):
 
 def one_mode(rep, args, mode, rows):
     pods = Pods(mode, args.upstream)
+    try:
+        with_pods(rep, args, pods, rows)
+    finally:
+        # So that the kernel does not free all of it at once.
+        while pods.live:
+            pods.end()
+            time.sleep(0.02)
+
+
+def with_pods(rep, args, pods, rows):
+    """Measure each rate of starts beside these many pods."""
     os.makedirs(RESULTS, exist_ok=True)
     api = ApiServer()
     token = "/var/lib/token"
@@ -210,7 +221,7 @@ def one_mode(rep, args, mode, rows):
         f.write("secret\n")
     with ThreadPoolExecutor(CALLERS) as pool:
         list(pool.map(lambda _: pods.start(), range(args.pods)))
-    agent = None if mode == "upstream" else Agent(
+    agent = None if pods.mode == "upstream" else Agent(
         "--no-install", "--node", "node-1", "--api-server", api.url, "--token-file", token,
         "--ca-file", "")
     if agent:
@@ -219,13 +230,9 @@ def one_mode(rep, args, mode, rows):
     for rate in args.rates:
         row = measure(pods, agent, api, rate, args)
         rows.append(row)
-        rep.shown(f"{mode}, {row[1]} starts/s", line(row))
-    rep.equal(f"{mode}: pods that are limited",
+        rep.shown(f"{pods.mode}, {row[1]} starts/s", line(row))
+    rep.equal(f"{pods.mode}: pods that are limited",
               len(plugin.attachments()) if agent else args.pods, args.pods)
-    # One after the other, so that the kernel does not free all of it at once.
-    while pods.live:
-        pods.end()
-        time.sleep(0.02)
     if agent:
         agent.stop()
     api.close()
