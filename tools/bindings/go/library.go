@@ -506,6 +506,9 @@ func (l *library) policyAnnotate(ctx context.Context, p *Policy, a Annotations) 
 		}
 		policy = policyOf(&c)
 		policy.ShapedSubnets, policy.UnshapedSubnets = p.ShapedSubnets, p.UnshapedSubnets
+		if c.automatic_group != nil {
+			policy.AutomaticGroup = p.AutomaticGroup
+		}
 		list := unsafe.Slice(c.classes, c.classes_len)
 		for i := range list {
 			policy.Classes = append(policy.Classes, classOf(&list[i]))

@@ -139,7 +139,8 @@ func classOf(c *C.struct_natra_class) Class {
 	return class
 }
 
-// policyOf leaves the lists out: struct natra_info has their lengths only.
+// policyOf leaves the lists out, of which struct natra_info has the lengths only, and the automatic
+// group, which it does not have.
 func policyOf(c *C.struct_natra_policy) Policy {
 	return Policy{
 		IngressRateBitsPerSec:       uint64(c.ingress_rate_bits_per_sec),

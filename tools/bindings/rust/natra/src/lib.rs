@@ -275,6 +275,11 @@ impl Natra {
             shaped_subnets: policy.shaped_subnets.clone(),
             unshaped_subnets: policy.unshaped_subnets.clone(),
             classes: Class::list_from_c(c.policy.classes, c.policy.classes_len),
+            automatic_group: if c.policy.automatic_group.is_null() {
+                None
+            } else {
+                policy.automatic_group.clone()
+            },
             ..Policy::from_c(&c.policy)
         };
 
