@@ -106,6 +106,8 @@ import "C"
 
 import (
 	"context"
+	"os"
+	"runtime"
 	"runtime/cgo"
 	"strings"
 	"syscall"
@@ -152,10 +154,15 @@ func natraGoCancelled(h C.uintptr_t) C.bool {
 	return C.bool(cgo.Handle(h).Value().(*call).ctx.Err() != nil)
 }
 
-// memory is what is allocated for C until the end of a call.
-type memory struct{ blocks []unsafe.Pointer }
+// memory is what C needs until the end of a call: what is allocated for it, and files of which it has
+// the descriptors, which Go would close when nobody has the files any more.
+type memory struct {
+	blocks []unsafe.Pointer
+	files  []*os.File
+}
 
 func (m *memory) free() {
+	runtime.KeepAlive(m.files)
 	for _, block := range m.blocks {
 		C.free(block)
 	}

@@ -24,6 +24,7 @@ func (m *memory) target(t *Target) (c C.struct_natra_target) {
 	c.network, c.label = m.given(t.Network), m.given(t.Label)
 	if t.NetnsFile != nil {
 		c.netns_fd = C.int(t.NetnsFile.Fd())
+		m.files = append(m.files, t.NetnsFile)
 	}
 	return c
 }
