@@ -363,7 +363,8 @@ func natraGoClass(h C.uintptr_t, class *C.struct_natra_class) {
 	cgo.Handle(h).Value().(func(*C.struct_natra_class))(class)
 }
 
-// The lists are read when a walk has ended, since the library is asked again for them.
+// The lists are read when a walk has ended, since the library is asked again for them; not when it has
+// failed, because the handle has the error of its last call alone.
 func (l *library) foreachStats(ctx context.Context) (all []InfoStats, err error) {
 	add := func(info *C.struct_natra_info, stats *C.struct_natra_stats) {
 		one := InfoStats{Info: infoAlone(info)}
@@ -375,6 +376,9 @@ func (l *library) foreachStats(ctx context.Context) (all []InfoStats, err error)
 	}
 	err = walk(ctx, l, "foreach_stats", add, func(n *C.struct_natra, m *memory, list C.uintptr_t) C.int {
 		r := C.foreach_stats(n, list)
+		if r < 0 {
+			return r
+		}
 		for i := range all {
 			l.addLists(n, &all[i].Info)
 		}
@@ -387,6 +391,9 @@ func (l *library) foreachAttachment(ctx context.Context) (all []Info, err error)
 	add := func(info *C.struct_natra_info) { all = append(all, infoAlone(info)) }
 	err = walk(ctx, l, "foreach_attachment", add, func(n *C.struct_natra, m *memory, list C.uintptr_t) C.int {
 		r := C.foreach_attachment(n, list)
+		if r < 0 {
+			return r
+		}
 		for i := range all {
 			l.addLists(n, &all[i])
 		}
