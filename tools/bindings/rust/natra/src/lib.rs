@@ -55,7 +55,7 @@ pub use words::{
 };
 
 use counters::FromC;
-use error::{c_string, ENOMEM, ENOSYS};
+use error::{c_string, ENOMEM, EOPNOTSUPP};
 
 extern "C" {
     // Of the C library, for what libnatra lets the caller free.
@@ -114,7 +114,7 @@ impl Options {
         self
     }
 
-    /// Opens a handle.
+    /// Opens a handle. `EOPNOTSUPP`: the library that is loaded is older than this crate.
     pub fn open(self) -> Result<Natra> {
         check_version(&version(), env!("CARGO_PKG_VERSION"))?;
         let path = self
@@ -182,7 +182,7 @@ fn check_version(loaded: &str, wanted: &str) -> Result<()> {
 
     if numbers(loaded) < numbers(wanted) {
         return Err(Error::new(
-            ENOSYS,
+            EOPNOTSUPP,
             format!("libnatra {loaded} is older than this crate, {wanted}"),
         ));
     }
@@ -449,7 +449,8 @@ mod tests {
             e.to_string(),
             "libnatra 0.0.9 is older than this crate, 0.1.0"
         );
-        assert_eq!(e.errno(), ENOSYS);
+        // As in Go.
+        assert_eq!(e.errno(), 95);
         for same_or_newer in ["0.1.0", "0.1.1", "0.10.0", "1.0.0", "0.1.0-3"] {
             assert!(
                 check_version(same_or_newer, "0.1.0").is_ok(),
