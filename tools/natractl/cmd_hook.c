@@ -398,12 +398,14 @@ struct leaving {
 	const struct state *s;
 };
 
-/* Removes what an earlier container has left to others that have ended by now. */
+/* Removes what an earlier container has left to others that have ended by now. The CNI plugin's ids
+ * begin so, too, if its network is named oci; then they have that network. */
 static int detach_unused(void *arg, const struct natra_info *info)
 {
 	const struct leaving *leaving = arg;
 
-	if (strncmp(info->id, ID_PREFIX, strlen(ID_PREFIX)) == 0 &&
+	if (!info->network[0] &&
+	    strncmp(info->id, ID_PREFIX, strlen(ID_PREFIX)) == 0 &&
 	    (info->interface_gone || !has_process(info->netns_inode)))
 		(void)detach_id(leaving->cli, leaving->s, info->id);
 	return 0;
