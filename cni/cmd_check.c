@@ -20,28 +20,37 @@ static bool starts_unshaped(struct call *call, int r)
 	return natra_query(call->n, call->id, &info) == 0 && info.unshaped;
 }
 
-/* Returns whether the pod is limited without a rate of its own: by its group, by
- * classes that it has asked for, or by what its namespace has. The namespaces may have got that
- * since the pod was made. */
-static bool is_limited_without_rate(struct call *call,
-				    struct settings *settings)
+/* Returns whether ADD would give the pod rates or classes of its own, which it asks for or its namespace
+ * has. A group counts only if the configuration makes it: another one may be younger than the pod. */
+static bool would_be_limited(struct call *call, const struct settings *settings)
 {
-	const bool may_ask = settings_allow(settings, "classes");
-	struct natra_info info = NATRA_INIT(info);
+	cleanup_settings struct settings wanted = {0};
+	/* ADD has said what is wrong. */
+	struct log log = LOG_INIT;
 	struct failure failure;
+
+	return (settings->allowed_len || call->namespaces) &&
+	       wanted_read(&wanted, call->conf.json, &call->asker, call->n,
+			   &log, &failure) == 0 &&
+	       policy_has_rates(&wanted.policy);
+}
+
+/* Returns whether the pod is limited, or has to be, although the keys and the runtime give it no rate.
+ * Its limits may also have been set since it was made. */
+static bool is_limited_without_rate(struct call *call,
+				    const struct settings *settings)
+{
+	struct natra_info info = NATRA_INIT(info);
 	int r;
 
-	if ((!settings->group.name && !may_ask && !call->namespaces) ||
-	    !call_make_id(call))
+	if (!call_make_id(call))
 		return false;
 	r = natra_query(call->n, call->id, &info);
-	/* A default of the namespace limits each pod in it, so a missing attachment was lost. */
-	if (r == -ENOENT && call->namespaces)
-		return settings_read_namespace(settings, &call->asker,
-					       &failure) == 0 &&
-		       policy_has_rates(&settings->policy);
-	return r == 0 && (info.policy.group[0] || info.policy.classes_len ||
-			  (call->namespaces && policy_has_rates(&info.policy)));
+	if (r == -ENOENT)
+		return would_be_limited(call, settings);
+	/* Of the classes there is the length alone. */
+	return r == 0 &&
+	       (info.policy.classes_len || policy_has_limits(&info.policy));
 }
 
 /* Returns whether the pod's group, which the configuration makes, has to limit it. With

@@ -30,6 +30,25 @@ OLDER = "0.0.7"
 OLDER_SOURCE = f"""const char *natra_version(void);
 const char *natra_version(void) {{ return "{OLDER}"; }}
 """
+# Walks that fail when they have told of an attachment with subnets.
+BROKEN_SOURCE = """#include <natra/natra.h>
+static struct natra_info info = {.sz = sizeof(info), .id = "told", .policy.shaped_subnets_len = 1};
+static int fail(struct natra *n)
+{
+	struct natra_info none = {.sz = sizeof(none)};
+	return natra_query(n, "broken", &none);
+}
+int natra_foreach_attachment(struct natra *n, natra_attachment_fn fn, void *arg)
+{
+	fn(arg, &info);
+	return fail(n);
+}
+int natra_foreach_stats(struct natra *n, natra_stats_fn fn, void *arg)
+{
+	fn(arg, &info, 0);
+	return fail(n);
+}
+"""
 
 
 def prepare(arguments):
@@ -43,10 +62,11 @@ def prepare(arguments):
                   library=library)
         gotest.go(gotest.PACKAGE, "test", "-c", *args, "-o", f"{arguments.tmp}/{way}",
                   library=library)
-    older = Path(arguments.tmp) / "older.c"
-    older.write_text(OLDER_SOURCE)
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", f"{arguments.tmp}/older.so", older],
-                   check=True)
+    for name, source in (("older", OLDER_SOURCE), ("broken", BROKEN_SOURCE)):
+        path = Path(arguments.tmp) / f"{name}.c"
+        path.write_text(source)
+        subprocess.run(["cc", "-shared", "-fPIC", f"-I{arguments.library}/include",
+                        "-o", f"{arguments.tmp}/{name}.so", path], check=True)
 
 
 def run_tests(report, arguments, way, *options, **more):
@@ -68,7 +88,8 @@ def run_tests(report, arguments, way, *options, **more):
 
 def run_way(report, arguments, way):
     passed, skipped = run_tests(report, arguments, way)
-    report.equal(f"{way}: skipped", sorted(skipped), ["TestCost", "TestOlderLibrary"])
+    report.equal(f"{way}: skipped", sorted(skipped),
+                 ["TestBrokenWalk", "TestCost", "TestOlderLibrary"])
     backends = ["library", "natractl"] if WAYS[way]["library"] else ["natractl"]
     found = sorted(n.partition("/")[2] for n in passed if n.startswith("TestLife/"))
     report.equal(f"{way}: back ends", found, backends)
@@ -82,6 +103,10 @@ def run_way(report, arguments, way):
                                LD_PRELOAD=f"{arguments.tmp}/older.so",
                                NATRA_TEST_OLDER=OLDER)
         report.equal(f"{way}: with an older library", passed, ["TestOlderLibrary"])
+        passed, _ = run_tests(report, arguments, way, "-test.run", "TestBrokenWalk",
+                              LD_PRELOAD=f"{arguments.tmp}/broken.so",
+                              NATRA_TEST_BROKEN_WALK="1")
+        report.equal(f"{way}: walks that fail", passed, ["TestBrokenWalk"])
 
 
 def main(report, arguments):

@@ -159,6 +159,27 @@ class Hook(unittest.TestCase):
                     self.assertTrue(r.stderr.endswith(self.attach("3000000 2000000")), r.stderr)
         self.refused(self.state({OUT: "1M"}), "is not there", *options)
 
+    def test_pod_of_kubernetes(self):
+        """The plugin limits it. The hook does if it is told what the namespaces allow."""
+        rates = {IN: "10M", OUT: "9M"}
+        with tempfile.NamedTemporaryFile("w") as f:
+            json.dump({"*": {"max": {"egressRate": "2M"}}}, f)
+            f.flush()
+            for name in ("pod.namespace", "pod.name", "cri.sandbox-namespace", "cri.sandbox-id"):
+                for value in ("shop", "", 5):
+                    with self.subTest(name=name, value=value):
+                        pod = self.state({**rates, f"io.kubernetes.{name}": value})
+                        for options in ((), FAIL, ("--egress-rate", "1M")):
+                            self.does(pod, "", *options)
+                pod = {IN: "10M", f"io.kubernetes.{name}": "shop"}
+                self.does(self.state(pod, status="stopped"), "")
+                self.does(self.state(pod), self.attach("10000000 2000000"), "--namespaces", f.name)
+                self.does(self.state(pod, status="stopped"), "detach oci/c0ffee/eth0\n",
+                          "--namespaces", f.name)
+        # podman writes these for its own pods.
+        podman = {"io.kubernetes.cri-o.SandboxID": "c0", "io.container.manager": "libpod"}
+        self.does(self.state({**rates, **podman}), self.attach("10000000 9000000"))
+
     def test_nobody_reads(self):
         """Neither a runtime that does not read the hook's words nor a journal that hangs
         keeps the container waiting."""

@@ -101,6 +101,16 @@ def annotations(b):
     full = "natra.io/egress-burst"
     b.refused("a burst where there is no rate", {"ingressRate": 10 * M},
               {full: "8M"}, allowAnnotations=[full], words=(full, "rate"))
+    calico = "qos.projectcalico.org/egressBandwidth"
+    conf = b.conf({}, {calico: "5M"}, allowAnnotations=[calico])
+    b.run("ADD", conf)
+    one = attachment(b.pod.path)
+    b.rep.equal("a rate of Calico's, CHECK", (limits(one)[:2], b.run("CHECK", conf).error()),
+                ((0, 5 * M), 0))
+    natractl("set", one["id"], "--egress-rate", "6M")
+    b.rep.equal("  and after an edit", b.run("CHECK", conf).error(), 0)
+    natractl("detach", one["id"])
+    b.rep.equal("  and when it is lost", b.run("CHECK", conf).error(), 110)
     a, info = b.add({}, {"natra.io/fast-pass": "off"},
                     allowAnnotations=["natra.io/fast-pass"])
     b.rep.equal("no limits, an annotation", (a.code, info), (0, None))
@@ -158,6 +168,8 @@ def classes(b):
         b.rep.true("  it has looked", any(b"as it was set" in s for s in lines(path)))
         if not rates:
             natractl("detach", attachment(b.pod.path)["id"])
+            b.rep.equal("  CHECK when they are lost", b.run("CHECK", conf).error(), 110)
+            conf = b.conf(rates, {}, **keys)
             b.rep.equal("  CHECK of a pod that has none", b.run("CHECK", conf).error(), 0)
         b.run("DEL", conf)
         b.rep.equal("  left after DEL", pins(), [])

@@ -7,7 +7,7 @@ import subprocess
 
 import plugin
 from limiters import find_natractl
-from plugin import Veth, attachments
+from plugin import Veth, attachments, natractl
 
 IN, OUT = "kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"
 # Beside a rate; the last ones are no annotations of natra's.
@@ -44,6 +44,14 @@ def shared(rep, pod):
     rep.true("a second container beside it", "oci/first/eth0" in hook(
         "creating", "second", {IN: "10M"}, second.pid))
     first.communicate()
+    # Nobody is in its namespace, but it is not the hook's.
+    other = Veth("cnioci", "vcnioci")
+    natractl("attach", "eth0", "--netns", other.path, "--id", "oci/pod/eth0", "--network", "oci",
+             "--egress-rate", "1M")
+    hook("stopped", "none", {})
+    rep.true("what the plugin has in a network of the name stays", "oci/pod/eth0" in ids())
+    natractl("detach", "oci/pod/eth0")
+    other.close()
     rep.equal("the first one ends", (hook("stopped", "first", {}), ids()),
               ("", ["oci/first/eth0"]))
     second.communicate()

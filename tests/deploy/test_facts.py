@@ -5,6 +5,7 @@ programs know."""
 import json
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -85,6 +86,29 @@ class Facts(unittest.TestCase):
             found = set(re.findall(r"github(?:usercontent)?\.com/([\w-]+/natra)\b",
                                    read(f"{DEPLOY}/{file}")))
             self.assertEqual(found, {path.removeprefix("github.com/")}, file)
+
+    def test_move(self):
+        """Nothing names the old owner when the repository has moved, whatever names it now."""
+        git = ["git", "-c", "safe.directory=*"]
+        old = subprocess.run([f"{SOURCE}/tools/repository"], text=True, capture_output=True,
+                             timeout=20).stdout.strip().removeprefix("github.com/")
+        files = subprocess.run([*git, "grep", "-lIi", old], cwd=SOURCE, text=True,
+                               capture_output=True, timeout=60).stdout.splitlines()
+        self.assertIn("tools/deploy/README.md", files)
+        with tempfile.TemporaryDirectory() as tmp:
+            for file in {*files, "tools/repository"}:
+                os.makedirs(os.path.dirname(f"{tmp}/{file}"), exist_ok=True)
+                shutil.copy(f"{SOURCE}/{file}", f"{tmp}/{file}")
+            for command in ([*git, "init", "-q"], [*git, "add", "."],
+                            ["tools/repository", "github.com/Some-Body/natra"]):
+                subprocess.run(command, cwd=tmp, check=True, timeout=60)
+            for file in files:
+                # A variable of a script may have that name.
+                self.assertEqual(re.findall(rf"(?i)(?<!\$){old}.*", read(f"{tmp}/{file}")), [],
+                                 file)
+            chart = read(f"{tmp}/tools/deploy/chart/Chart.yaml")
+            self.assertIn("ghcr.io/some-body/natra:", chart)
+            self.assertIn("githubusercontent.com/Some-Body/natra/", chart)
 
     def test_artifact_hub(self):
         """What a hub shows of the chart is there, and each link into the repository leads to a file."""

@@ -75,6 +75,8 @@ static void fill(struct natra_info *info)
 		.sz = sizeof(*info),
 		.mode = NATRA_ATTACH_MODE_TCX_PODSIDE,
 		.unshaped = asked("unshaped") != NULL,
+		.policy = {.egress_rate_bits_per_sec =
+				   asked("limited") != NULL},
 		.reason = "made up",
 	};
 }

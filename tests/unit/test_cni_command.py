@@ -304,8 +304,32 @@ class Check(Case):
         self.assertIn("command=CHECK", self.log)
 
     def test_nothing_to_limit(self):
-        self.succeeds("CHECK", self.conf(ingressRate=0), FAKE_check=-errno.EIO)
-        self.assertEqual(self.calls, [])
+        for query in (0, -errno.ENOENT, -errno.EIO):
+            self.succeeds("CHECK", self.conf(ingressRate=0, allowAnnotations=["sli"]),
+                          FAKE_check=-errno.EIO, FAKE_query=query)
+            self.assertEqual(self.calls, [f"query id={ID}"])
+
+    def test_limits_that_were_set_later(self):
+        """Those of `natractl set`, or of an edit of the pod."""
+        self.succeeds("CHECK", self.conf(ingressRate=...), FAKE_limited=1)
+        self.assertEqual(self.calls, [f"query id={ID}", f"check id={ID} policy=no"])
+        self.fails(110, "CHECK", self.conf(ingressRate=...), words="check fails",
+                   FAKE_limited=1, FAKE_check=-errno.EBADE)
+
+    def test_what_only_an_annotation_asks_for(self):
+        """ADD has limited the pod by it, so an attachment that is missing was lost."""
+        gone = {"FAKE_query": -errno.ENOENT, "FAKE_check": -errno.ENOENT}
+        key = "io.kubernetes.cri.pod-annotations"
+        for name, value in (("qos.projectcalico.org/egressBandwidth", "5M"),
+                            ("natra.io/classes", "lan=10.0.0.0/8,egress-rate=5M")):
+            conf = self.conf(ingressRate=..., allowAnnotations=[name],
+                             runtimeConfig={key: {name: value}})
+            self.fails(110, "CHECK", conf, words="check fails", **gone)
+            self.fails(110, "CHECK", dict(conf, onError="continue"), **gone)
+            for other in ({"allowAnnotations": ["sli"]}, {"runtimeConfig": {}},
+                          {"runtimeConfig": {key: {name: "x"}}}):
+                self.succeeds("CHECK", dict(conf, **other), **gone)
+                self.assertEqual(self.calls, [f"query id={ID}"])
 
     def test_differences(self):
         for error, code in (("EBADE", 110), ("ENOENT", 110), ("ENODEV", 105),

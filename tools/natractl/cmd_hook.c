@@ -30,7 +30,10 @@
 #define SAID_MAX  1024
 #define ID_PREFIX "oci/"
 
-#define POD_NAMESPACE "io.kubernetes.pod.namespace"
+#define POD_NAMESPACE     "io.kubernetes.pod.namespace"
+#define POD_NAME          "io.kubernetes.pod.name"
+#define SANDBOX_NAMESPACE "io.kubernetes.cri.sandbox-namespace"
+#define SANDBOX_ID        "io.kubernetes.cri.sandbox-id"
 
 /* What the runtime passes on stdin. The texts point into `json`. */
 struct state {
@@ -236,8 +239,7 @@ static int read_limits(const struct cli *cli, struct state *s,
 static int find_namespaces(const struct cli *cli, const struct state *s,
 			   const char *ret[2])
 {
-	const char *sandbox =
-		text_at(s->annotations, "io.kubernetes.cri.sandbox-namespace");
+	const char *sandbox = text_at(s->annotations, SANDBOX_NAMESPACE);
 	const char *pod = text_at(s->annotations, POD_NAMESPACE);
 
 	ret[0] = sandbox[0] ? sandbox : pod;
@@ -396,12 +398,14 @@ struct leaving {
 	const struct state *s;
 };
 
-/* Removes what an earlier container has left to others that have ended by now. */
+/* Removes what an earlier container has left to others that have ended by now. The CNI plugin's ids
+ * begin so, too, if its network is named oci; then they have that network. */
 static int detach_unused(void *arg, const struct natra_info *info)
 {
 	const struct leaving *leaving = arg;
 
-	if (strncmp(info->id, ID_PREFIX, strlen(ID_PREFIX)) == 0 &&
+	if (!info->network[0] &&
+	    strncmp(info->id, ID_PREFIX, strlen(ID_PREFIX)) == 0 &&
 	    (info->interface_gone || !has_process(info->netns_inode)))
 		(void)detach_id(leaving->cli, leaving->s, info->id);
 	return 0;
@@ -420,6 +424,28 @@ static int detach(const struct cli *cli, const struct state *s)
 	if (r == 0 && !info.interface_gone && has_process(info.netns_inode))
 		return 0;
 	return detach_id(cli, s, s->id);
+}
+
+/* Returns whether CRI-O or containerd says that a container is one of a pod. CRI-O's names of its own
+ * (io.kubernetes.cri-o.) say nothing, because podman writes some of them for pods without Kubernetes. */
+static bool is_of_kubernetes(const struct state *s)
+{
+	static const char *const names[] = {POD_NAMESPACE, POD_NAME,
+					    SANDBOX_NAMESPACE, SANDBOX_ID};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (json_get_exact(s->annotations, names[i]))
+			return true;
+	}
+	return false;
+}
+
+/* CRI-O reads the same directory of hooks as podman. The CNI plugin limits its pods, by what the
+ * administrator allows, so that the hook would limit them twice, and by anything that they ask for: it
+ * does only where it is told what the namespaces allow. */
+static bool is_left_to_the_plugin(const struct cli *cli, const struct state *s)
+{
+	return !cli->opts.value[OPT_NAMESPACES] && is_of_kubernetes(s);
 }
 
 static int check_on_error(const char *value)
@@ -449,7 +475,7 @@ int cmd_hook(struct cli *cli)
 	if (r)
 		return r;
 	r = read_state(&s, ifname);
-	if (r == 0)
+	if (r == 0 && !is_left_to_the_plugin(cli, &s))
 		r = strcmp(s.status, "stopped") == 0
 			    ? detach(cli, &s)
 			    : attach(cli, &s, ifname, &options);

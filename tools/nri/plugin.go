@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -23,8 +24,9 @@ import (
 )
 
 const (
-	// The attachments of this plugin have this network, and ids that begin with it.
-	network = "nri"
+	// The attachments of this plugin have this network, and ids that begin with it. No network of
+	// CNI can have such a name: natra's CNI plugin uses the names of those in the same way.
+	network = "nri:"
 	// natra-agent writes what namespaces may have there.
 	namespacesFile = "/var/lib/natra/namespaces.json"
 	// An attach that failed or took too long is tried again after this time, and after twice
@@ -197,7 +199,7 @@ func (p *plugin) remove(isToGo func(natra.Info) bool) {
 		p.log.Error("looking for what earlier pods have left", "error", err)
 	}
 	for _, one := range all {
-		if one.Network != network || !isToGo(one) {
+		if one.Network != network || !strings.HasPrefix(one.ID, network) || !isToGo(one) {
 			continue
 		}
 		_, err := p.n.Detach(context.Background(), natra.Target{ID: one.ID})
@@ -480,7 +482,7 @@ func (p *plugin) targetOf(ctx context.Context, pod *api.PodSandbox, mayHaveRun b
 		Label: name(pod)}, err
 }
 
-func id(pod *api.PodSandbox) string { return network + ":" + pod.GetId() }
+func id(pod *api.PodSandbox) string { return network + pod.GetId() }
 
 func name(pod *api.PodSandbox) string { return pod.GetNamespace() + "/" + pod.GetName() }
 

@@ -175,6 +175,33 @@ func TestFIFO(t *testing.T) {
 	}
 }
 
+// What others have attached stays, whatever the name of its network.
+func TestLeftoversOfOthers(t *testing.T) {
+	attached := func(id, network string) string {
+		return `{"id": "` + id + `", "network": "` + network + `", "interface_gone": true}`
+	}
+	r := newRig(t, `*'"foreach_attachment"'*) echo '{"errno": 0, "result": [`+strings.Join([]string{
+		attached("nri/c1/eth0", "nri"), attached("nri:1", "nri:"), attached("mine", "nri:"),
+		attached("nri:2", "")}, ", ")+`]}';;`)
+	if _, err := r.Synchronize(context.Background(), nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "one is removed", func() bool { return r.was(t, "detach") != "" })
+	r.remove(func(natra.Info) bool { return true })
+	text, err := os.ReadFile(r.asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if strings.Contains(line, `"call":"detach"`) && !strings.Contains(line, `"id":"nri:1"`) {
+			t.Error(line)
+		}
+	}
+	if err := r.ends(t, r.pod("10M")); err != nil || !strings.Contains(r.was(t, "attach"), `"network":"nri:"`) {
+		t.Errorf("%v: %q", err, r.was(t, "attach"))
+	}
+}
+
 // An annotation that is no rate is recorded, and not tried for ever.
 func TestAnnotationIsNoRate(t *testing.T) {
 	r := newRig(t)

@@ -102,6 +102,28 @@ func TestAnnotatePolicy(t *testing.T) {
 	}
 }
 
+// Annotations change what they speak of, and all else comes back.
+func TestAnnotateKeepsThePolicy(t *testing.T) {
+	asks := natra.Annotations{AllowAll: true, Of: map[string]string{"kubernetes.io/egress-bandwidth": "30M"}}
+	for _, group := range []*natra.AutomaticGroup{nil, {IngressRateBitsPerSec: 1e8, EgressRateBitsPerSec: 2e8,
+		IngressBurstBits: 70001, EgressBurstBits: 70002, Parent: "rack", FloorBitsPerSec: 1e6, Weight: 3}} {
+		want := full()
+		want.AutomaticGroup = group
+		given := want
+		want.EgressRateBitsPerSec = 30e6
+		each(t, func(t *testing.T, n *natra.Handle) {
+			got, err := n.AnnotatePolicy(background, given, asks)
+			// natractl writes lists of nothing as such.
+			if len(got.ShapedSubnets)+len(got.Classes) == 0 {
+				got.ShapedSubnets, got.Classes = nil, nil
+			}
+			if err != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("%+v\nwanted %+v, %v", got, want, err)
+			}
+		})
+	}
+}
+
 // What can be no text of C or JSON is no name of natra's, and a wrong value only under one that counts.
 func TestUnfitAnnotations(t *testing.T) {
 	const out, fast = "kubernetes.io/egress-bandwidth", "natra.io/fast-pass"

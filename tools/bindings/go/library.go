@@ -106,6 +106,8 @@ import "C"
 
 import (
 	"context"
+	"os"
+	"runtime"
 	"runtime/cgo"
 	"strings"
 	"syscall"
@@ -152,10 +154,15 @@ func natraGoCancelled(h C.uintptr_t) C.bool {
 	return C.bool(cgo.Handle(h).Value().(*call).ctx.Err() != nil)
 }
 
-// memory is what is allocated for C until the end of a call.
-type memory struct{ blocks []unsafe.Pointer }
+// memory is what C needs until the end of a call: what is allocated for it, and files of which it has
+// the descriptors, which Go would close when nobody has the files any more.
+type memory struct {
+	blocks []unsafe.Pointer
+	files  []*os.File
+}
 
 func (m *memory) free() {
+	runtime.KeepAlive(m.files)
 	for _, block := range m.blocks {
 		C.free(block)
 	}
@@ -356,7 +363,8 @@ func natraGoClass(h C.uintptr_t, class *C.struct_natra_class) {
 	cgo.Handle(h).Value().(func(*C.struct_natra_class))(class)
 }
 
-// The lists are read when a walk has ended, since the library is asked again for them.
+// The lists are read when a walk has ended, since the library is asked again for them; not when it has
+// failed, because the handle has the error of its last call alone.
 func (l *library) foreachStats(ctx context.Context) (all []InfoStats, err error) {
 	add := func(info *C.struct_natra_info, stats *C.struct_natra_stats) {
 		one := InfoStats{Info: infoAlone(info)}
@@ -368,6 +376,9 @@ func (l *library) foreachStats(ctx context.Context) (all []InfoStats, err error)
 	}
 	err = walk(ctx, l, "foreach_stats", add, func(n *C.struct_natra, m *memory, list C.uintptr_t) C.int {
 		r := C.foreach_stats(n, list)
+		if r < 0 {
+			return r
+		}
 		for i := range all {
 			l.addLists(n, &all[i].Info)
 		}
@@ -380,6 +391,9 @@ func (l *library) foreachAttachment(ctx context.Context) (all []Info, err error)
 	add := func(info *C.struct_natra_info) { all = append(all, infoAlone(info)) }
 	err = walk(ctx, l, "foreach_attachment", add, func(n *C.struct_natra, m *memory, list C.uintptr_t) C.int {
 		r := C.foreach_attachment(n, list)
+		if r < 0 {
+			return r
+		}
 		for i := range all {
 			l.addLists(n, &all[i])
 		}
@@ -506,6 +520,9 @@ func (l *library) policyAnnotate(ctx context.Context, p *Policy, a Annotations) 
 		}
 		policy = policyOf(&c)
 		policy.ShapedSubnets, policy.UnshapedSubnets = p.ShapedSubnets, p.UnshapedSubnets
+		if c.automatic_group != nil {
+			policy.AutomaticGroup = p.AutomaticGroup
+		}
 		list := unsafe.Slice(c.classes, c.classes_len)
 		for i := range list {
 			policy.Classes = append(policy.Classes, classOf(&list[i]))

@@ -24,6 +24,7 @@ func (m *memory) target(t *Target) (c C.struct_natra_target) {
 	c.network, c.label = m.given(t.Network), m.given(t.Label)
 	if t.NetnsFile != nil {
 		c.netns_fd = C.int(t.NetnsFile.Fd())
+		m.files = append(m.files, t.NetnsFile)
 	}
 	return c
 }
@@ -139,7 +140,8 @@ func classOf(c *C.struct_natra_class) Class {
 	return class
 }
 
-// policyOf leaves the lists out: struct natra_info has their lengths only.
+// policyOf leaves the lists out, of which struct natra_info has the lengths only, and the automatic
+// group, which it does not have.
 func policyOf(c *C.struct_natra_policy) Policy {
 	return Policy{
 		IngressRateBitsPerSec:       uint64(c.ingress_rate_bits_per_sec),

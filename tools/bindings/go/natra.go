@@ -53,8 +53,8 @@ type eventReader interface {
 	close()
 }
 
-// New makes a handle. It fails if libnatra is older than this package, or if there is no
-// natractl to run.
+// New makes a handle. It fails if libnatra is older than this package (EOPNOTSUPP), or if there is
+// no natractl to run.
 func New(options Options) (*Handle, error) {
 	err := checkTexts("open", named{"bpffs_path", options.BPFFSPath})
 	if err != nil {

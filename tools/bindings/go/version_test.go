@@ -79,6 +79,25 @@ func TestOlderLibrary(t *testing.T) {
 	}
 }
 
+// tests/bindings/go.py runs this with a library whose walks fail when they have told of "told".
+func TestBrokenWalk(t *testing.T) {
+	if os.Getenv("NATRA_TEST_BROKEN_WALK") == "" || !natra.HasLibrary() {
+		t.Skip("no library that is broken")
+	}
+	n, err := natra.New(natra.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = n.Attachments(context.Background())
+	_, ofStats := n.AllStats(context.Background())
+	for _, err := range []error{err, ofStats} {
+		var e *natra.Error
+		if !errors.As(err, &e) || e.Code != natra.CodeNotAttached || e.Text != "'broken' is not attached" {
+			t.Errorf("%+v", err)
+		}
+	}
+}
+
 func TestHistogram(t *testing.T) {
 	var h natra.Histogram
 	err := h.UnmarshalJSON([]byte(`{"count": 6, "sum_ns": 5000, "buckets": [

@@ -21,7 +21,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 pub(crate) const ENOMEM: i32 = 12;
 const EINVAL: i32 = 22;
-pub(crate) const ENOSYS: i32 = 38;
+pub(crate) const EOPNOTSUPP: i32 = 95;
 pub(crate) const ECANCELED: i32 = 125;
 
 impl Error {

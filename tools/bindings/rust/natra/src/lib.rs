@@ -55,7 +55,7 @@ pub use words::{
 };
 
 use counters::FromC;
-use error::{c_string, ENOMEM, ENOSYS};
+use error::{c_string, ENOMEM, EOPNOTSUPP};
 
 extern "C" {
     // Of the C library, for what libnatra lets the caller free.
@@ -114,7 +114,7 @@ impl Options {
         self
     }
 
-    /// Opens a handle.
+    /// Opens a handle. `EOPNOTSUPP`: the library that is loaded is older than this crate.
     pub fn open(self) -> Result<Natra> {
         check_version(&version(), env!("CARGO_PKG_VERSION"))?;
         let path = self
@@ -182,7 +182,7 @@ fn check_version(loaded: &str, wanted: &str) -> Result<()> {
 
     if numbers(loaded) < numbers(wanted) {
         return Err(Error::new(
-            ENOSYS,
+            EOPNOTSUPP,
             format!("libnatra {loaded} is older than this crate, {wanted}"),
         ));
     }
@@ -275,6 +275,11 @@ impl Natra {
             shaped_subnets: policy.shaped_subnets.clone(),
             unshaped_subnets: policy.unshaped_subnets.clone(),
             classes: Class::list_from_c(c.policy.classes, c.policy.classes_len),
+            automatic_group: if c.policy.automatic_group.is_null() {
+                None
+            } else {
+                policy.automatic_group.clone()
+            },
             ..Policy::from_c(&c.policy)
         };
 
@@ -444,7 +449,8 @@ mod tests {
             e.to_string(),
             "libnatra 0.0.9 is older than this crate, 0.1.0"
         );
-        assert_eq!(e.errno(), ENOSYS);
+        // As in Go.
+        assert_eq!(e.errno(), 95);
         for same_or_newer in ["0.1.0", "0.1.1", "0.10.0", "1.0.0", "0.1.0-3"] {
             assert!(
                 check_version(same_or_newer, "0.1.0").is_ok(),

@@ -209,7 +209,7 @@ macro_rules! policy {
                 }
             }
 
-            /// The lists are not in what C reports.
+            /// The lists and the automatic group are not in what C reports.
             pub(crate) fn from_c(c: &sys::natra_policy) -> Policy {
                 Policy {
                     $($number: c.$number,)*

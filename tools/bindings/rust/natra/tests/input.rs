@@ -2,7 +2,8 @@
 //! What the crate adds to C's checks; `examples/refusals.rs` shows C's own.
 
 use natra::{
-    Annotations, AttachMode, Class, EdtPacing, FastPass, IngressMode, Natra, Policy, Sli, Target,
+    Annotations, AttachMode, AutomaticGroup, Class, EdtPacing, FastPass, IngressMode, Natra,
+    Policy, Sli, Target,
 };
 
 #[test]
@@ -76,6 +77,13 @@ fn a_pod_asks_by_its_annotations() {
     let mut natra = Natra::open().unwrap();
     let policy = Policy {
         ingress_packet_rate_per_sec: 5,
+        group: "all".into(),
+        automatic_group: Some(AutomaticGroup {
+            ingress_rate_bits_per_sec: 100_000_000,
+            parent: "rack".into(),
+            ..Default::default()
+        }),
+        unshaped_subnets: vec!["192.0.2.0/24".into()],
         ..Policy::default()
     };
     let mut asked = Annotations {
@@ -103,7 +111,7 @@ fn a_pod_asks_by_its_annotations() {
                 subnets: vec!["10.0.0.0/8".into()],
                 ..Class::default()
             }],
-            ..Policy::default()
+            ..policy.clone()
         }
     );
     asked.of[1].1 = "many".into();
