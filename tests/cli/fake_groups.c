@@ -29,6 +29,9 @@ int natra_foreach_class_stats(struct natra *n, const char *id,
 	class.egress_rate_bits_per_sec = 1000000000;
 	stats.egress.paced.packets = strlen(class.name);
 	stats.egress.paced.bytes = bytes_now();
+	stats.egress.over_limit_time_ns = 1000;
+	stats.egress.over_limit_percent = 150;
+	stats.egress_heavy_flows = 3;
 	return fn(arg, &class, &stats);
 }
 

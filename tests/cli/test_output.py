@@ -549,6 +549,14 @@ class Watch(unittest.TestCase):
                         {"up_to_ns": 1 << 21, "count": 3}, {"count": 1}]})
         self.assertGreater(line["interval_ns"], 900000000)
 
+    def test_what_is_no_counter(self):
+        for pod, direction, is_class, values in (("web", "ingress", False, (5000, 250, 2)),
+                                                 ("bare", "egress", True, (1000, 150, 3))):
+            line = json.loads(self.watch("--json", pod, lines=1)[0])
+            now = (line["classes"][0] if is_class else line)[direction]
+            self.assertEqual(tuple(now[k] for k in (
+                "over_limit_time_ns", "over_limit_percent", "heavy_flows")), values)
+
     def test_table_of_all(self):
         lines = self.watch(lines=11)
         self.assertRegex(lines[0], r"^ID .*DELAY\n$")
