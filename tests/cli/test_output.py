@@ -385,6 +385,14 @@ class Json(unittest.TestCase):
         self.assertEqual(read("top", "web", "-n1", "--direction", "ingress"),
                          {"id": "web", "ingress": [first]})
 
+    def test_uninstall_collects_garbage(self):
+        """Only if it has understood what it is asked for."""
+        with tempfile.TemporaryDirectory() as root:
+            for more, code, does in ((("--net-dir", "here"), 2, False),
+                                     (("--dry-run",), 1, False), ((), 1, True)):
+                r = run("uninstall", "--root", root, *more, env={"NATRA_FAKE_CALLS": "1"})
+                self.assertEqual((r.returncode, b"gc\n" in r.stderr), (code, does), r.stderr)
+
     def test_the_rest(self):
         self.assertEqual(read("gc"), {"removed": 2})
         self.assertEqual(read("check", "web"), {"id": "web", "ok": True})

@@ -223,6 +223,9 @@ static int start(struct job *job)
 	job->i = install_new();
 	job->changes = cJSON_CreateArray();
 	job->warnings = cJSON_CreateArray();
+	/* Attachments whose interface does not exist do not need the plugin. */
+	if (job->uninstall && !request.dry_run)
+		(void)natra_gc(job->cli->n, NULL, NULL, 0, NULL);
 	r = run(job, &request);
 	cJSON_Delete(job->changes);
 	cJSON_Delete(job->warnings);
@@ -241,13 +244,8 @@ int cmd_install(struct cli *cli)
 int cmd_uninstall(struct cli *cli)
 {
 	struct job job = {.cli = cli, .uninstall = true};
-	int r;
+	int r = start(&job);
 
-	/* First the garbage is collected: attachments whose interface does not exist
-	 * do not need the plugin. */
-	if (!cli->opts.value[OPT_DRY_RUN])
-		(void)natra_gc(cli->n, NULL, NULL, 0, NULL);
-	r = start(&job);
 	/* A plugin that stays may be called by an element that asks for the file, without
 	 * which no pod would start. */
 	if (r == EXIT_SUCCESS && !cli->opts.value[OPT_DRY_RUN])
