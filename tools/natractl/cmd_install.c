@@ -134,15 +134,18 @@ static int work(struct job *job, struct install_plan **ret)
 }
 
 /* Pods that start later have nothing of natra's, once no list names the plugin. */
-static void remove_namespaces(const struct cli *cli)
+static int remove_namespaces(const struct cli *cli)
 {
 	const char *root = cli->opts.value[OPT_ROOT];
 	cleanup_close int fd =
 		open(root ? root : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int r = fd < 0 ? -errno : namespaces_store(fd, NULL);
+	cleanup_text char *why = NULL;
 
-	if (r < 0)
-		(void)install_failure(strerror(-r));
+	if (r >= 0)
+		return EXIT_SUCCESS;
+	why = text_format("%s: %s", NAMESPACES_FILE, strerror(-r));
+	return install_failure(why);
 }
 
 static void show_notes(const struct job *job, const struct install_plan *plan)
@@ -249,6 +252,6 @@ int cmd_uninstall(struct cli *cli)
 	/* A plugin that stays may be called by an element that asks for the file, without
 	 * which no pod would start. */
 	if (r == EXIT_SUCCESS && !cli->opts.value[OPT_DRY_RUN])
-		remove_namespaces(cli);
+		r = remove_namespaces(cli);
 	return r;
 }
