@@ -213,6 +213,22 @@ class States(Case):
         self.assertEqual(json.loads(node.dropin.read_text())["allowAnnotations"],
                          ["horizon", "fast-pass"])
 
+    def test_annotations_that_a_namespace_allows(self):
+        """The configuration's list does not count then, so no installation mends it."""
+        node = self.node()
+        node.edit(node.dropin, lambda c: c.update(allowAnnotations=["fast-pass"]))
+        node.pod("web", {"egressRate": 10**7}, {"natra.io/fast-pass": "off"},
+                 {"allowAnnotations": ["fast-pass"]})
+        file = node.root / "var/lib/natra/namespaces.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text('{"sho*": {"allowAnnotations": ["horizon"]}}')
+        found = self.found(node)["not-allowed"]
+        self.assertIn("allowAnnotations of 'sho*' in natra-agent's file of --namespaces does",
+                      found["text"])
+        self.assertEqual(found["mend"], "kubectl -n kube-system edit configmap natra-namespaces")
+        file.write_text('{"sho*": {"allowAnnotations": ["fast-pass"]}}')
+        self.assertEqual(self.found(node), {})
+
     def test_libcni_keeps_a_pods_list_without_the_dropin(self):
         node = self.node()
         node.pod("web", {"egressRate": 10**7}, {"natra.io/classes": "lan=10.0.0.0/8"}, False)
