@@ -291,6 +291,15 @@ class States(Case):
             self.assertEqual(list(found), ["no-rate"])
             self.assertEqual(found["no-rate"]["subject"], "shop/web")
 
+    def test_notes_are_no_faults(self):
+        """Without privileges there is always a fault besides, so only the notes are looked at."""
+        node = self.node()
+        node.pod("web")
+        answer = node.doctor("web")
+        self.assertIn("\nshop/web: note: it had no annotation ", answer.out)
+        self.assertEqual([f["check"] for f in node.doctor("--json", "web").json["findings"]
+                          if f["note"]], ["no-rate"])
+
     def test_guests_in_natras_copy(self):
         node = self.node(runtime=OLD)
         node.edit(node.copy, lambda c: c["plugins"].append({"type": "istio-cni"}))

@@ -5,7 +5,7 @@ have. Needs root, as test_pods.py."""
 import json
 import unittest
 
-from test_pods import ID, RATES, States, isolate, packet_socket, remove_pins, run
+from test_pods import BPFFS, ID, RATES, States, changed, host_qdisc, isolate, packet_socket, remove_pins, run
 
 CLASSES = ("lan=10.0.0.0/8,fd00::/8,ingress-rate=2G,egress-rate=1G,dscp=46,dscp=0",
            "free=192.168.0.0/16", "voice=egress-rate=3M,dscp=8-10")
@@ -43,6 +43,21 @@ class Mends(States):
         self.assertEqual([(c["name"], c["egress_rate_bits_per_sec"], c["subnets"])
                           for c in self.limits(p)["classes"]], [("lan", 10**9, ["10.0.0.0/8"])])
         self.assertEqual(p.find(), {})
+
+    def test_notes(self):
+        """A pod with a note is sound: a script that asks for the exit code hears of faults alone."""
+        p = self.patient()
+        changed(p)
+        answer = p.doctor("shop/web", bare=False, bpffs=BPFFS)
+        self.assertEqual((answer.code, answer.out.count("\n")), (0, 3), answer)
+        self.assertRegex(answer.out, r"^sound: natra .* 1 limited\nshop/web: note: its limits were")
+        answer = p.doctor("--json", "shop/web", bare=False, bpffs=BPFFS)
+        self.assertEqual((answer.code, answer.json["sound"], answer.json["findings"][0]["note"]),
+                         (0, True, True))
+        host_qdisc(p)
+        answer = p.doctor("--json", "shop/web", bare=False, bpffs=BPFFS)
+        self.assertEqual((answer.code, answer.json["sound"], [
+            f["note"] for f in answer.json["findings"]]), (3, False, [False]))
 
 
 if __name__ == "__main__":

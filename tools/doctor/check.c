@@ -75,5 +75,7 @@ void found(const struct finder *f, ...)
 		.subject = text_copy(subject),
 		.text = fill(f->check->text, words, len, false),
 		.mend = fill(f->check->mend, words, len, true),
+		.is_note = f->check->is_note,
 	};
+	report->faults += !f->check->is_note;
 }

@@ -17,6 +17,7 @@ struct check {
 	 * {=command}, which is a command already. */
 	const char *text, *mend;
 	void (*look)(const struct finder *f);
+	bool is_note; /* what it finds is no fault */
 };
 
 struct finder {

@@ -447,7 +447,7 @@ const struct check checks_of_limits[] = {
 	 "{=enter}ip -details link show {ifname}", unnamed_interface},
 	{"exempt",
 	 "{percent} % of the bytes {direction} were of peers {list}, which are not limited",
-	 "natractl show {id}", exempt},
+	 "natractl show {id}", exempt, .is_note = true},
 	{"over-limit",
 	 "small flows are not charged, and with them {factor} times the limit{of} passed {direction} in a second of the last ten minutes",
 	 "natractl set {id} --fast-pass strict", over_limit},

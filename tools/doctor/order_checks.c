@@ -296,7 +296,8 @@ const struct check checks_of_order[] = {
 	 ANNOTATE "{key}-", unknown},
 	{"no-rate",
 	 "it had no annotation kubernetes.io/ingress-bandwidth or egress-bandwidth when it was made",
-	 ANNOTATE "kubernetes.io/egress-bandwidth=10M", no_rate},
+	 ANNOTATE "kubernetes.io/egress-bandwidth=10M", no_rate,
+	 .is_note = true},
 	{"made-without-capability",
 	 "it was made when natra's element lacked the capability bandwidth, so its annotations had no effect",
 	 RECREATE, no_capability},
@@ -311,6 +312,7 @@ const struct check checks_of_order[] = {
 	 "natractl show {id}", second_interface},
 	{"changed",
 	 "its limits were changed since it was made: ingress {in_now} instead of {in}, egress {out_now} instead of {out} bit/s",
-	 "natractl set {id} --ingress-rate {in} --egress-rate {out}", changed},
+	 "natractl set {id} --ingress-rate {in} --egress-rate {out}", changed,
+	 .is_note = true},
 	{0},
 };
