@@ -95,8 +95,8 @@ class Node(InstalledNode):
         """Return both lines of a finding as they are printed on a node of which `/` is
         the root."""
         return [f"{finding['subject']}: {'note: ' * finding['note']}{finding['text']}",
-                "    " + re.sub(" --runtime-version '[^']*'| --runtime-version [^ ']+",
-                              "", finding["mend"])]
+                "    " + re.sub(" --runtime-version '[^']*'| --runtime-version [^ ']+|"
+                              " --bpffs [^ ']+", "", finding["mend"])]
 
     @property
     def dropin(self):

@@ -3,8 +3,10 @@
 """The commands of `natractl doctor`, run as they are, give a pod all that it had or was to
 have. Needs root, as test_pods.py."""
 import json
+import subprocess
 import unittest
 
+from patient import NATRACTL
 from test_pods import BPFFS, ID, RATES, States, changed, host_qdisc, isolate, packet_socket, remove_pins, run
 
 CLASSES = ("lan=10.0.0.0/8,fd00::/8,ingress-rate=2G,egress-rate=1G,dscp=46,dscp=0",
@@ -43,6 +45,19 @@ class Mends(States):
         self.assertEqual([(c["name"], c["egress_rate_bits_per_sec"], c["subnets"])
                           for c in self.limits(p)["classes"]], [("lan", 10**9, ["10.0.0.0/8"])])
         self.assertEqual(p.find(), {})
+
+    def test_bpffs(self):
+        """What was looked at by --bpffs is mended there; without it there is none to name."""
+        p = self.patient()
+        changed(p)
+        for words, begin in ((("--bpffs", BPFFS), f"natractl --bpffs {BPFFS} set "),
+                             ((), "natractl set ")):
+            out = subprocess.run(
+                [NATRACTL, *words, "--json", "doctor", "--root", str(p.root),
+                 "--runtime-version", p.runtime, "shop/web"], text=True, check=False,
+                capture_output=True, timeout=60).stdout
+            mends = {f["check"]: f["mend"] for f in json.loads(out)["findings"]}
+            self.assertTrue(mends["changed"].startswith(begin), mends)
 
     def test_notes(self):
         """A pod with a note is sound: a script that asks for the exit code hears of faults alone."""

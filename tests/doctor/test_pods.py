@@ -116,11 +116,8 @@ class Patient(Node):
         return self.findings(*args, bare=False, bpffs=BPFFS, **more)
 
     def mend(self, command):
-        """Run a command of doctor's as it is, but for the place of things."""
-        for name in ("attach", "detach", "set", "upgrade", "gc", "show", "group"):
-            command = command.replace(
-                f"natractl {name}", f"{NATRACTL} --bpffs {BPFFS} {name}")
-        run("sh", "-ec", command)
+        """Run a command of doctor's as it is, but for the place of natractl."""
+        run("sh", "-ec", command.replace("natractl --bpffs", f"{NATRACTL} --bpffs"))
 
     def call(self, plugin, **conf):
         conf.update(cniVersion="1.0.0", name="cbr0", prevResult={

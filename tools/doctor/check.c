@@ -58,8 +58,9 @@ void found(const struct finder *f, ...)
 {
 	struct doctor_report *report = f->report;
 	const char *subject = f->pod ? pod_title(f->pod) : "node";
-	struct word words[WORDS_MAX] = {{"subject", subject}};
-	size_t len = 1;
+	struct word words[WORDS_MAX] = {{"subject", subject},
+					{"natractl", f->node->natractl}};
+	size_t len = 2;
 	const char *key;
 	va_list args;
 

@@ -153,12 +153,13 @@ static void add_group(struct shell *shell, struct natra *n,
 		add_limits(shell, &found.info);
 }
 
-char *pod_attach_command(const struct pod *pod, struct natra *n,
+char *pod_attach_command(const struct pod *pod, const struct node *node,
 			 const struct natra_policy *policy)
 {
+	struct natra *n = node->n;
 	struct shell shell = {0};
 
-	shell_text(&shell, "natractl", strlen("natractl"));
+	shell_text(&shell, node->natractl, strlen(node->natractl));
 	shell_word(&shell, "attach");
 	shell_word(&shell,
 		   pod->has_info ? pod->info.ifname : pod->cached.ifname);

@@ -214,8 +214,7 @@ static void before_natra(const struct finder *f)
 
 	if (!is_missed(f) || own_element(f))
 		return;
-	attach =
-		pod_attach_command(pod, f->node->n, &pod->wish.settings.policy);
+	attach = pod_attach_command(pod, f->node, &pod->wish.settings.policy);
 	mend = text_format("%s%s", attach,
 			   has_others ? " --replace-bandwidth" : "");
 	found(f, "network", pod->cached.network, "limits",
@@ -230,7 +229,7 @@ static void not_attached(const struct finder *f)
 
 	if (!is_missed(f) || !own_element(f))
 		return;
-	attach = pod_attach_command(f->pod, f->node->n,
+	attach = pod_attach_command(f->pod, f->node,
 				    &f->pod->wish.settings.policy);
 	found(f, "attach", attach, NULL);
 }
@@ -309,10 +308,10 @@ const struct check checks_of_order[] = {
 	 "{=attach}", not_attached},
 	{"second-interface",
 	 "its limits hold at {ifname}, and not at {names}, which its list made, too",
-	 "natractl show {id}", second_interface},
+	 "{=natractl} show {id}", second_interface},
 	{"changed",
 	 "its limits were changed since it was made: ingress {in_now} instead of {in}, egress {out_now} instead of {out} bit/s",
-	 "natractl set {id} --ingress-rate {in} --egress-rate {out}", changed,
-	 .is_note = true},
+	 "{=natractl} set {id} --ingress-rate {in} --egress-rate {out}",
+	 changed, .is_note = true},
 	{0},
 };
