@@ -351,6 +351,32 @@ TH_TEST(namespaces_are_sums)
 	check_lines(write_three(&o), lines);
 }
 
+/* Whoever reads a 0 of before takes it for something that was found. */
+TH_TEST(what_an_inspection_finds_waits_for_it)
+{
+	static const char *const names[] = {"natra_bypassed_ratio{",
+					    "natra_check_failed{",
+					    "natra_program_before{"};
+	struct pod_metrics pod = a_pod("shop/web", "id-1", 1);
+	const struct node_metrics node = {.list = &pod, .len = 1};
+
+	for (int by_namespace = 0; by_namespace < 2; by_namespace++) {
+		const struct families_options o = {.by_namespace =
+							   by_namespace};
+
+		for (int is_inspected = 0; is_inspected < 2; is_inspected++) {
+			char *text;
+
+			pod.is_inspected = is_inspected;
+			text = written(&node, &o);
+			for (size_t i = 0; i < 3; i++)
+				assert_int_equal(strstr(text, names[i]) != NULL,
+						 is_inspected);
+			free(text);
+		}
+	}
+}
+
 /* A direction without a rate has no series. */
 TH_TEST(groups_have_series)
 {
