@@ -62,6 +62,12 @@ class Metrics(unittest.TestCase):
         # The label is free text.
         self.assertFalse([s for s in found if "xed" in s])
 
+    def test_limit_of_a_class_is_rounded_up(self):
+        with unittest.mock.patch.dict(os.environ, NATRA_FAKE_PODS="2", NATRA_FAKE_GROUPS="1"):
+            found = [v for s, v in self.series().items() if 'class="cluster"' in s and
+                     s.startswith("natra_limit_bytes_per_second")]
+        self.assertEqual(found, ["125000001"])
+
     def test_check_failed(self):
         """An attachment that cannot be checked counts as different, unless natractl itself lacks
         what it needs for that."""
