@@ -480,7 +480,7 @@ class Events(unittest.TestCase):
             told = [json.loads(p.stdout.readline()) for _ in range(5)]
             self.assertEqual({e["id"] for e in told}, {"web"})
             self.assertIn(("over_limit", 3720),
-                          [(e["reason"], e["over_percent"]) for e in told])
+                          [(e["reason"], e["over_limit_percent"]) for e in told])
             p.send_signal(signal.SIGINT)
             p.stdout.read()
             self.assertEqual(p.wait(timeout=10), 0)

@@ -95,7 +95,7 @@ cJSON *event_json(const struct natra_event *event)
 	json_add_text(json, "class", event->class_name);
 	json_add_text(json, "reason", reason_of(event));
 	flow_add_json(json, flow);
-	json_add_u64(json, "over_percent", event->over_percent);
+	json_add_u64(json, "over_limit_percent", event->over_percent);
 	json_add_text(json, "group", event->group);
 	json_add_u64(json, "lost", event->lost);
 	return json;
