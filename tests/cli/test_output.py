@@ -307,6 +307,10 @@ class Human(unittest.TestCase):
         self.assertEqual(run("upgrade", "--check", "evil", env=layout).returncode, 3)
         # Nothing was upgraded.
         self.assertEqual(r.stderr, b"")
+        r = run("upgrade", "--check", "--json", "none", "web")
+        self.assertEqual((r.returncode, [[*a, *a.values()][:7] for a in json.loads(r.stdout)]), (1, [
+            ["id", "label", "upgrade", "why", *values] for values in (
+                ("none", "", "failed"), ("web", "shop/web-0", "current"))]))
 
 
 class Json(unittest.TestCase):
@@ -394,8 +398,7 @@ class Json(unittest.TestCase):
     def test_uninstall_collects_garbage(self):
         """Only if it has understood what it is asked for."""
         with tempfile.TemporaryDirectory() as root:
-            for more, code, does in ((("--net-dir", "here"), 2, False),
-                                     (("--dry-run",), 1, False), ((), 1, True)):
+            for *more, code, does in (("--net-dir=x", 2, False), ("--dry-run", 1, False), (1, True)):
                 r = run("uninstall", "--root", root, *more, env={"NATRA_FAKE_CALLS": "1"})
                 self.assertEqual((r.returncode, b"gc\n" in r.stderr), (code, does), r.stderr)
 
