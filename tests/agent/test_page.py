@@ -66,6 +66,7 @@ class Page(unittest.TestCase):
                 rows = [row for row in answer["rows"] if row["kind"] == "pod"]
                 self.assertEqual((len(rows), answer["left_out"], answer["flows"]), (number, 0, {}))
         self.assertEqual(len({row["key"] for row in rows}), 200)
+        self.assertEqual({row["ifname"] for row in rows}, {"eth0"})
         self.assertIn("document.title='owned'", rows[11]["pod"])
         self.assertTrue(rows[2]["unshaped"] and rows[2]["why"].startswith("no veth"))
         [one] = [row for row in answer["rows"] if row["kind"] == "class"]

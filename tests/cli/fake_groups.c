@@ -26,9 +26,12 @@ int natra_foreach_class_stats(struct natra *n, const char *id,
 	if (strcmp(id, "bare") != 0 && strcmp(id, "pod-1") != 0)
 		return -ENOENT;
 	class.name = "cluster";
-	class.egress_rate_bits_per_sec = 1000000000;
+	class.egress_rate_bits_per_sec = 1000000001;
 	stats.egress.paced.packets = strlen(class.name);
 	stats.egress.paced.bytes = bytes_now();
+	stats.egress.over_limit_time_ns = 1000;
+	stats.egress.over_limit_percent = 150;
+	stats.egress_heavy_flows = 3;
 	return fn(arg, &class, &stats);
 }
 

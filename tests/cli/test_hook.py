@@ -6,6 +6,7 @@ fails only if it is told to. The library prints its calls."""
 import contextlib
 import json
 import os
+import re
 import socket
 import subprocess
 import tempfile
@@ -14,6 +15,25 @@ import unittest
 NATRACTL = os.environ["NATRACTL_FAKE"]
 IN, OUT = "kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"
 FAIL = ("--on-error", "fail")
+
+
+class File(unittest.TestCase):
+    """The file that tells a runtime for which containers it calls the hook."""
+
+    def is_called(self, *annotations):
+        """As the runtime decides it: for each pattern there must be an annotation."""
+        with open(os.environ["NATRA_HOOK"], encoding="ascii") as f:
+            when = json.load(f)["when"]["annotations"]
+        return all(any(re.search(key, a) and re.search(value, "10M") for a in annotations)
+                   for key, value in when.items())
+
+    def test_each_annotation_of_a_limit(self):
+        for name in (IN, OUT, "natra.io/egress-burst", "natra.io/classes",
+                     "qos.projectcalico.org/egressBandwidth"):
+            self.assertTrue(self.is_called("run.oci.keep", name), name)
+        for name in ("kubernetes.io/ingress-bandwidth-class", "x.natra.io/classes",
+                     "natraXio/classes"):
+            self.assertFalse(self.is_called(name), name)
 
 
 class Hook(unittest.TestCase):

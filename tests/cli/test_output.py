@@ -62,6 +62,12 @@ class Metrics(unittest.TestCase):
         # The label is free text.
         self.assertFalse([s for s in found if "xed" in s])
 
+    def test_limit_of_a_class_is_rounded_up(self):
+        with unittest.mock.patch.dict(os.environ, NATRA_FAKE_PODS="2", NATRA_FAKE_GROUPS="1"):
+            found = [v for s, v in self.series().items() if 'class="cluster"' in s and
+                     s.startswith("natra_limit_bytes_per_second")]
+        self.assertEqual(found, ["125000001"])
+
     def test_check_failed(self):
         """An attachment that cannot be checked counts as different, unless natractl itself lacks
         what it needs for that."""
@@ -301,6 +307,10 @@ class Human(unittest.TestCase):
         self.assertEqual(run("upgrade", "--check", "evil", env=layout).returncode, 3)
         # Nothing was upgraded.
         self.assertEqual(r.stderr, b"")
+        r = run("upgrade", "--check", "--json", "none", "web")
+        self.assertEqual((r.returncode, [[*a, *a.values()][:7] for a in json.loads(r.stdout)]), (1, [
+            ["id", "label", "upgrade", "why", *values] for values in (
+                ("none", "", "failed"), ("web", "shop/web-0", "current"))]))
 
 
 class Json(unittest.TestCase):
@@ -385,6 +395,13 @@ class Json(unittest.TestCase):
         self.assertEqual(read("top", "web", "-n1", "--direction", "ingress"),
                          {"id": "web", "ingress": [first]})
 
+    def test_uninstall_collects_garbage(self):
+        """Only if it has understood what it is asked for."""
+        with tempfile.TemporaryDirectory() as root:
+            for *more, code, does in (("--net-dir=x", 2, False), ("--dry-run", 1, False), (1, True)):
+                r = run("uninstall", "--root", root, *more, env={"NATRA_FAKE_CALLS": "1"})
+                self.assertEqual((r.returncode, b"gc\n" in r.stderr), (code, does), r.stderr)
+
     def test_the_rest(self):
         self.assertEqual(read("gc"), {"removed": 2})
         self.assertEqual(read("check", "web"), {"id": "web", "ok": True})
@@ -450,6 +467,10 @@ class Events(unittest.TestCase):
         events = [json.loads(line) for line in
                   run("events", "--json").stdout.decode().splitlines()]
         self.assertEqual([e["lost"] for e in events], [0, 0, 3, 0])
+        # The event behind the gap may be one that is not asked for.
+        for words, lost in ((("web",), [0, 3]), (("--since", "5s"), [3])):
+            self.assertEqual([json.loads(line)["lost"] for line in run(
+                "events", "--json", *words).stdout.splitlines()], lost)
         self.assertEqual([e["id"] for e in events], ["web", "evil", "", "web"])
         self.assertEqual([e["class"] for e in events], ["", "", "", "cluster"])
         self.assertEqual(events[0]["reason"], "heavy")
@@ -462,7 +483,7 @@ class Events(unittest.TestCase):
             told = [json.loads(p.stdout.readline()) for _ in range(5)]
             self.assertEqual({e["id"] for e in told}, {"web"})
             self.assertIn(("over_limit", 3720),
-                          [(e["reason"], e["over_percent"]) for e in told])
+                          [(e["reason"], e["over_limit_percent"]) for e in told])
             p.send_signal(signal.SIGINT)
             p.stdout.read()
             self.assertEqual(p.wait(timeout=10), 0)
@@ -548,6 +569,14 @@ class Watch(unittest.TestCase):
             "buckets": [{"up_to_ns": 1 << 20, "count": 6},
                         {"up_to_ns": 1 << 21, "count": 3}, {"count": 1}]})
         self.assertGreater(line["interval_ns"], 900000000)
+
+    def test_what_is_no_counter(self):
+        for pod, direction, is_class, values in (("web", "ingress", False, (5000, 250, 2)),
+                                                 ("bare", "egress", True, (1000, 150, 3))):
+            line = json.loads(self.watch("--json", pod, lines=1)[0])
+            now = (line["classes"][0] if is_class else line)[direction]
+            self.assertEqual(tuple(now[k] for k in (
+                "over_limit_time_ns", "over_limit_percent", "heavy_flows")), values)
 
     def test_table_of_all(self):
         lines = self.watch(lines=11)

@@ -87,15 +87,16 @@ class Node(InstalledNode):
         answer = self.doctor("--json", *args, **more)
         assert answer.code in (0, FOUND), answer
         found = {f["check"]: f for f in answer.json["findings"]}
-        assert (answer.code == FOUND) == bool(found), answer
+        faults = [f for f in found.values() if not f["note"]]
+        assert (answer.code == FOUND) == bool(faults) != answer.json["sound"], answer
         return found
 
     def shown(self, finding):
         """Return both lines of a finding as they are printed on a node of which `/` is
         the root."""
-        return [f"{finding['subject']}: {finding['text']}",
-                "    " + re.sub(" --runtime-version '[^']*'| --runtime-version [^ ']+",
-                              "", finding["mend"])]
+        return [f"{finding['subject']}: {'note: ' * finding['note']}{finding['text']}",
+                "    " + re.sub(" --runtime-version '[^']*'| --runtime-version [^ ']+|"
+                              " --bpffs [^ ']+", "", finding["mend"])]
 
     @property
     def dropin(self):

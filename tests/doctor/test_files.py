@@ -213,6 +213,22 @@ class States(Case):
         self.assertEqual(json.loads(node.dropin.read_text())["allowAnnotations"],
                          ["horizon", "fast-pass"])
 
+    def test_annotations_that_a_namespace_allows(self):
+        """The configuration's list does not count then, so no installation mends it."""
+        node = self.node()
+        node.edit(node.dropin, lambda c: c.update(allowAnnotations=["fast-pass"]))
+        node.pod("web", {"egressRate": 10**7}, {"natra.io/fast-pass": "off"},
+                 {"allowAnnotations": ["fast-pass"]})
+        file = node.root / "var/lib/natra/namespaces.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text('{"sho*": {"allowAnnotations": ["horizon"]}}')
+        found = self.found(node)["not-allowed"]
+        self.assertIn("allowAnnotations of 'sho*' in natra-agent's file of --namespaces does",
+                      found["text"])
+        self.assertEqual(found["mend"], "kubectl -n kube-system edit configmap natra-namespaces")
+        file.write_text('{"sho*": {"allowAnnotations": ["fast-pass"]}}')
+        self.assertEqual(self.found(node), {})
+
     def test_libcni_keeps_a_pods_list_without_the_dropin(self):
         node = self.node()
         node.pod("web", {"egressRate": 10**7}, {"natra.io/classes": "lan=10.0.0.0/8"}, False)
@@ -274,6 +290,15 @@ class States(Case):
             found = self.found(node, name)
             self.assertEqual(list(found), ["no-rate"])
             self.assertEqual(found["no-rate"]["subject"], "shop/web")
+
+    def test_notes_are_no_faults(self):
+        """Without privileges there is always a fault besides, so only the notes are looked at."""
+        node = self.node()
+        node.pod("web")
+        answer = node.doctor("web")
+        self.assertIn("\nshop/web: note: it had no annotation ", answer.out)
+        self.assertEqual([f["check"] for f in node.doctor("--json", "web").json["findings"]
+                          if f["note"]], ["no-rate"])
 
     def test_guests_in_natras_copy(self):
         node = self.node(runtime=OLD)

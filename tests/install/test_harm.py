@@ -109,6 +109,13 @@ class Harm(Case):
             self.assertEqual(json.loads(copy.read_text())["plugins"][:3],
                              json.loads(own)["plugins"])
 
+    def test_rules_for_namespaces_that_cannot_be_removed(self):
+        node = self.node({"10-flannel.conflist": FLANNEL})
+        self.done(node.install())
+        (node.root / "var/lib/natra/namespaces.json/x").mkdir(parents=True)
+        self.one_line(node.uninstall(), "natractl: /var/lib/natra/namespaces.json: Is a directory")
+        self.assertEqual(node.names(), ["10-flannel.conflist"])
+
     def test_copy_of_natras_own_list(self):
         """Istio may copy natra's list as the primary one; the copy is Istio's. What it says of
         namespaces holds as long as it is there."""

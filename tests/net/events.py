@@ -112,7 +112,7 @@ def over(r, rep, mode, seconds):
     for event in events:
         # While two of the pod's attachments are there, the group hears of a packet twice.
         rep.near(f"  times the limit of {event['group'] or 'the pod'}",
-                 event["over_percent"] / 100, factor, 0.1 if event["group"] else 0.05)
+                 event["over_limit_percent"] / 100, factor, 0.1 if event["group"] else 0.05)
         rep.equal("  of a flow", (event["daddr"], event["direction"]),
                   ("-", "egress"))
     rep.equal("  in the counters", bool(stats["over_limit_time_ns"]), mode == "free")

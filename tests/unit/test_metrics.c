@@ -351,6 +351,59 @@ TH_TEST(namespaces_are_sums)
 	check_lines(write_three(&o), lines);
 }
 
+/* The least limit is 1 bit/s. */
+TH_TEST(limits_of_a_few_bits_have_series)
+{
+	static const char *const lines[] = {
+		"natra_limit_bytes_per_second{namespace=\"shop\",pod=\"web\","
+		"interface=\"eth0\",direction=\"egress\"} 1\n",
+		"natra_limit_burst_bytes{namespace=\"shop\",pod=\"web\","
+		"interface=\"eth0\",direction=\"egress\"} 0\n",
+		"natra_group_limit_bytes_per_second{group=\"team\","
+		"kind=\"administrator\",direction=\"egress\"} 1\n",
+		"natra_group_charged_packets_total{group=\"team\","
+		"kind=\"administrator\",direction=\"egress\"} 4\n",
+		NULL};
+	static const struct families_options o;
+	struct pod_metrics pod = a_pod("shop/web", "id-1", 1);
+	struct group_metrics group = {
+		.name = "team",
+		.info = {.egress_rate_bits_per_sec = 1,
+			 .egress_charged = {4, 500}},
+	};
+	const struct node_metrics node = {
+		.list = &pod, .len = 1, .groups = &group, .groups_len = 1};
+
+	pod.info.effective.egress_rate_bits_per_sec = 7;
+	check_lines(written(&node, &o), lines);
+}
+
+/* Whoever reads a 0 of before takes it for something that was found. */
+TH_TEST(what_an_inspection_finds_waits_for_it)
+{
+	static const char *const names[] = {"natra_bypassed_ratio{",
+					    "natra_check_failed{",
+					    "natra_program_before{"};
+	struct pod_metrics pod = a_pod("shop/web", "id-1", 1);
+	const struct node_metrics node = {.list = &pod, .len = 1};
+
+	for (int by_namespace = 0; by_namespace < 2; by_namespace++) {
+		const struct families_options o = {.by_namespace =
+							   by_namespace};
+
+		for (int is_inspected = 0; is_inspected < 2; is_inspected++) {
+			char *text;
+
+			pod.is_inspected = is_inspected;
+			text = written(&node, &o);
+			for (size_t i = 0; i < 3; i++)
+				assert_int_equal(strstr(text, names[i]) != NULL,
+						 is_inspected);
+			free(text);
+		}
+	}
+}
+
 /* A direction without a rate has no series. */
 TH_TEST(groups_have_series)
 {

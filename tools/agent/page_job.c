@@ -136,7 +136,7 @@ static int write_pod(void *arg, const struct natra_info *info,
 	}
 	json = row_of("pod", info->label[0] ? info->label : info->id, "");
 	json_add_text(json, "key", key_text(info->id).text);
-	json_add_text(json, "interface", info->ifname);
+	json_add_text(json, "ifname", info->ifname);
 	json_add_text(json, "mode",
 		      natra_attach_mode_name(info->mode)
 			      ? natra_attach_mode_name(info->mode)

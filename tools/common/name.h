@@ -4,6 +4,9 @@
 #ifndef NATRA_COMMON_NAME_H
 #define NATRA_COMMON_NAME_H
 
+/* So many digits at the begin of a container's id, or more, name it in a command line. */
+#define CONTAINER_PREFIX_MIN 6
+
 /* Returns NULL if `name` follows the rule, else what is wrong with it. */
 const char *name_wrong(const char *name);
 

@@ -58,8 +58,9 @@ void found(const struct finder *f, ...)
 {
 	struct doctor_report *report = f->report;
 	const char *subject = f->pod ? pod_title(f->pod) : "node";
-	struct word words[WORDS_MAX] = {{"subject", subject}};
-	size_t len = 1;
+	struct word words[WORDS_MAX] = {{"subject", subject},
+					{"natractl", f->node->natractl}};
+	size_t len = 2;
 	const char *key;
 	va_list args;
 
@@ -75,5 +76,7 @@ void found(const struct finder *f, ...)
 		.subject = text_copy(subject),
 		.text = fill(f->check->text, words, len, false),
 		.mend = fill(f->check->mend, words, len, true),
+		.is_note = f->check->is_note,
 	};
+	report->faults += !f->check->is_note;
 }

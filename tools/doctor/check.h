@@ -14,9 +14,11 @@ struct check {
 	const char *name;
 	/* Both have words in braces, such as {file}, which are replaced by the values
 	 * that the check gives. In the command they are quoted for a shell, except in
-	 * {=command}, which is a command already. */
+	 * {=command}, which is a command already. {subject} and {=natractl} are there
+	 * without that: whom the finding is about, and how natractl is called here. */
 	const char *text, *mend;
 	void (*look)(const struct finder *f);
+	bool is_note; /* what it finds is no fault */
 };
 
 struct finder {

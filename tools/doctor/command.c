@@ -2,6 +2,7 @@
 /* The command that attaches a pod's limits. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../../src/policy/fields.h"
@@ -55,8 +56,8 @@ static void add_subnets(struct shell *shell, const struct pod *pod,
 
 	/* The subnets of an attachment are in its record, those of a wish in its
 	 * policy. */
-	if (policy == &pod->info.policy &&
-	    (policy->shaped_subnets_len || policy->unshaped_subnets_len))
+	if ((policy->shaped_subnets_len && !policy->shaped_subnets) ||
+	    (policy->unshaped_subnets_len && !policy->unshaped_subnets))
 		(void)natra_foreach_subnet(n, pod->id, add_subnet, &s);
 	for (size_t i = 0;
 	     policy->shaped_subnets && i < policy->shaped_subnets_len; i++)
@@ -64,6 +65,50 @@ static void add_subnets(struct shell *shell, const struct pod *pod,
 	for (size_t i = 0;
 	     policy->unshaped_subnets && i < policy->unshaped_subnets_len; i++)
 		(void)add_subnet(&s, policy->unshaped_subnets[i]);
+}
+
+static void add_item(struct shell *class, const char *name, uint64_t value)
+{
+	char text[48];
+	int len = snprintf(text, sizeof(text), "%s%s=%" PRIu64,
+			   class->text[class->len - 1] == '=' ? "" : ",", name,
+			   value);
+
+	shell_text(class, text, (size_t)len);
+}
+
+static int add_class(void *arg, const struct natra_class *class)
+{
+	struct shell text = {0};
+
+	shell_text(&text, class->name, strlen(class->name));
+	shell_text(&text, "=", 1);
+	for (size_t i = 0; i < class->subnets_len; i++) {
+		shell_text(&text, ",", i > 0);
+		shell_text(&text, class->subnets[i], strlen(class->subnets[i]));
+	}
+	if (class->ingress_rate_bits_per_sec)
+		add_item(&text, "ingress-rate",
+			 class->ingress_rate_bits_per_sec);
+	if (class->egress_rate_bits_per_sec)
+		add_item(&text, "egress-rate", class->egress_rate_bits_per_sec);
+	for (uint64_t dscp = 0; dscp < 64; dscp++) {
+		if (class->dscps >> dscp & 1)
+			add_item(&text, "dscp", dscp);
+	}
+	add_option(arg, "--class", text.text);
+	free(text.text);
+	return 0;
+}
+
+/* Adds the classes, which are where the subnets are. */
+static void add_classes(struct shell *shell, const struct pod *pod,
+			struct natra *n, const struct natra_policy *policy)
+{
+	if (policy->classes_len && !policy->classes)
+		(void)natra_foreach_class(n, pod->id, add_class, shell);
+	for (size_t i = 0; policy->classes && i < policy->classes_len; i++)
+		(void)add_class(shell, &policy->classes[i]);
 }
 
 /* Adds what an automatic group is to be. */
@@ -108,12 +153,13 @@ static void add_group(struct shell *shell, struct natra *n,
 		add_limits(shell, &found.info);
 }
 
-char *pod_attach_command(const struct pod *pod, struct natra *n,
+char *pod_attach_command(const struct pod *pod, const struct node *node,
 			 const struct natra_policy *policy)
 {
+	struct natra *n = node->n;
 	struct shell shell = {0};
 
-	shell_text(&shell, "natractl", strlen("natractl"));
+	shell_text(&shell, node->natractl, strlen(node->natractl));
 	shell_word(&shell, "attach");
 	shell_word(&shell,
 		   pod->has_info ? pod->info.ifname : pod->cached.ifname);
@@ -126,5 +172,6 @@ char *pod_attach_command(const struct pod *pod, struct natra *n,
 		add_field(&shell, &policy_fields[i], policy);
 	add_group(&shell, n, policy);
 	add_subnets(&shell, pod, n, policy);
+	add_classes(&shell, pod, n, policy);
 	return shell.text;
 }

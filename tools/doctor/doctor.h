@@ -22,19 +22,21 @@ struct doctor_request {
 	const char *pod;   /* NULL: all */
 };
 
-/* A thing that is wrong. */
+/* A thing that is wrong, or that a reader may want to know of a pod. */
 struct finding {
 	const char *check; /* the name of the check that found it */
 	char *subject;     /* "node", or a pod or attachment */
 	char *text;
-	char *mend; /* a command for a shell */
+	char *mend;   /* a command for a shell */
+	bool is_note; /* it is no fault */
 };
 
 struct doctor_report {
 	struct finding *findings;
 	size_t len;
-	char *sound; /* what is said if nothing was found */
-	char *error; /* why nothing could be looked at; NULL: it could */
+	size_t faults; /* findings that are not notes */
+	char *sound;   /* what is said if there is no fault */
+	char *error;   /* why nothing could be looked at; NULL: it could */
 };
 
 /* Fills in the report, which doctor_free frees. Returns 0 or -errno; then there

@@ -41,7 +41,7 @@ static void unseen(const struct finder *f)
 
 static char *attach_again(const struct finder *f)
 {
-	return pod_attach_command(f->pod, f->node->n, &f->pod->info.policy);
+	return pod_attach_command(f->pod, f->node, &f->pod->info.policy);
 }
 
 static void unshaped(const struct finder *f)
@@ -101,9 +101,10 @@ static char *attach_where_it_holds(const struct finder *f)
 					     : NATRA_ATTACH_MODE_CLSACT_PODSIDE;
 	if (policy.group[0])
 		policy.ingress_mode = NATRA_INGRESS_MODE_POLICE;
-	attach = pod_attach_command(f->pod, f->node->n, &policy);
+	attach = pod_attach_command(f->pod, f->node, &policy);
 	shell_quoted(&id, f->pod->id);
-	mend = text_format("natractl detach %s && %s", id.text, attach);
+	mend = text_format("%s detach %s && %s", f->node->natractl, id.text,
+			   attach);
 	free(id.text);
 	return mend;
 }
@@ -191,8 +192,8 @@ static int report_neighbour(void *arg, const struct natra_neighbour *e)
 	mend = e->priority ? text_format("%stc filter show dev %s %s pref %u",
 					 is_host ? "" : pod_enter(f->pod),
 					 ifname.text, side, e->priority)
-			   : text_format("natractl detach %s && %s", id.text,
-					 attach);
+			   : text_format("%s detach %s && %s",
+					 f->node->natractl, id.text, attach);
 	free(ifname.text);
 	free(id.text);
 	found(f, "program", program, "hook", e->hook, "side", side, "ifname",
@@ -267,7 +268,7 @@ static void packet_socket(const struct finder *f)
 				? NATRA_ATTACH_MODE_TCX_HOSTSIDE
 				: NATRA_ATTACH_MODE_CLSACT_HOSTSIDE;
 	mend = f->pod->left.host_ifname[0]
-		       ? pod_attach_command(f->pod, f->node->n, &policy)
+		       ? pod_attach_command(f->pod, f->node, &policy)
 		       : text_format("%sss --packet --processes",
 				     pod_enter(f->pod));
 	(void)snprintf(count, sizeof(count), "%u",
@@ -411,14 +412,14 @@ static void not_paced(const struct finder *f)
 const struct check checks_of_limits[] = {
 	{"other-abi",
 	 "natra of ABI {abi} attached it, whose limits natractl {version} cannot read",
-	 "natractl check {id} # with the natractl of that version", foreign},
+	 "{=natractl} check {id} # with the natractl of that version", foreign},
 	{"netns",
 	 "its network namespace ({netns}) cannot be opened: {error}; so what is at its interface was not looked at",
 	 "lsns --type net --output NS,PID,COMMAND,NSFS", unseen},
 	{"unshaped", "it runs without its limits: {reason}", "{=attach}",
 	 unshaped},
-	{"gone", "interface '{ifname}' does not exist any more", "natractl gc",
-	 gone},
+	{"gone", "interface '{ifname}' does not exist any more",
+	 "{=natractl} gc", gone},
 	{"differs", "its limits are not what was set: {why}", "{=attach}",
 	 differs},
 	{"other-interface",
@@ -428,7 +429,7 @@ const struct check checks_of_limits[] = {
 	 "{why}, so what natra delays is not held back as it should be",
 	 "{=enter}tc qdisc del dev {ifname} root; {=attach}", fq_replaced},
 	{"older-build", "it runs the programs of another build of natra",
-	 "natractl upgrade {id}", older_build},
+	 "{=natractl} upgrade {id}", older_build},
 	{"bypassed", "{why}, so the limit does not hold in mode {mode}",
 	 "{=attach}", bypassed},
 	{"does-not-hold",
@@ -447,13 +448,13 @@ const struct check checks_of_limits[] = {
 	 "{=enter}ip -details link show {ifname}", unnamed_interface},
 	{"exempt",
 	 "{percent} % of the bytes {direction} were of peers {list}, which are not limited",
-	 "natractl show {id}", exempt},
+	 "{=natractl} show {id}", exempt, .is_note = true},
 	{"over-limit",
 	 "small flows are not charged, and with them {factor} times the limit{of} passed {direction} in a second of the last ten minutes",
-	 "natractl set {id} --fast-pass strict", over_limit},
+	 "{=natractl} set {id} --fast-pass strict", over_limit},
 	{"not-paced",
 	 "egress is dropped and not paced, because '{ifname}' has the qdisc {qdisc} ({reason})",
-	 "{=enter}tc qdisc del dev {ifname} root; natractl detach {id}; {=attach}",
+	 "{=enter}tc qdisc del dev {ifname} root; {=natractl} detach {id}; {=attach}",
 	 not_paced},
 	{0},
 };

@@ -24,7 +24,7 @@ static char *replace_command(const struct finder *f)
 	const struct pod *pod = f->pod;
 	const struct natra_policy *policy =
 		pod->has_info ? &pod->info.policy : &pod->wish.settings.policy;
-	cleanup_text char *attach = pod_attach_command(pod, f->node->n, policy);
+	cleanup_text char *attach = pod_attach_command(pod, f->node, policy);
 
 	return text_format("%s --replace-bandwidth", attach);
 }
@@ -143,7 +143,7 @@ static void gso(const struct finder *f)
 const struct check checks_of_link[] = {
 	{"calico-limits",
 	 "Calico limits it on {host} as well, by the same annotations, so two limits hold",
-	 "natractl detach {id}", calico},
+	 "{=natractl} detach {id}", calico},
 	{"leftovers",
 	 "the bandwidth plugin limits it as well ({what} on {host}), so two limits hold",
 	 "{=mend}", leftovers},

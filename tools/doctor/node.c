@@ -183,6 +183,7 @@ static char *install_command(const struct install_request *request)
 	};
 	struct shell shell = {0};
 
+	/* It is without --bpffs, because the files that it writes are not there. */
 	shell_word(&shell, "natractl");
 	shell_word(&shell, "install");
 	for (size_t n = 0; n < sizeof(options) / sizeof(options[0]); n++) {
@@ -194,6 +195,18 @@ static char *install_command(const struct install_request *request)
 	return shell.text;
 }
 
+static char *natractl_command(const struct doctor_request *request)
+{
+	struct shell shell = {0};
+
+	shell_word(&shell, "natractl");
+	if (request->bpffs) {
+		shell_word(&shell, "--bpffs");
+		shell_word(&shell, request->bpffs);
+	}
+	return shell.text;
+}
+
 int node_look(struct node *node, struct natra *n,
 	      const struct doctor_request *request, char **ret_error)
 {
@@ -201,6 +214,7 @@ int node_look(struct node *node, struct natra *n,
 
 	*node = (struct node){.n = n, .request = request};
 	node->bpffs = request->bpffs ? request->bpffs : "/sys/fs/bpf";
+	node->natractl = natractl_command(request);
 	node->install_first = install_command(&request->install);
 	node->i = install_new();
 	r = install_look(node->i, &request->install);
@@ -225,6 +239,7 @@ void node_free(struct node *node)
 	free(node->dropin_why);
 	free(node->dropin_bandwidth);
 	free(node->element_path);
+	free(node->natractl);
 	free(node->install);
 	free(node->install_first);
 	install_free(node->i);

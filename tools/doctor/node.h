@@ -36,6 +36,8 @@ struct node {
 	char *dropin_wrong, *dropin_why; /* that the runtime refuses, and why */
 	cJSON *namespaces;               /* see namespaces.h */
 	char *namespaces_wrong;          /* why they cannot be read, or NULL */
+	/* How a command for the node's shell begins: "natractl", and the bpffs that was given. */
+	char *natractl;
 	char *install_first; /* the command that installs natra here */
 	char *install; /* the same, with the configuration that natra has */
 };

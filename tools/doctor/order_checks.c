@@ -104,8 +104,10 @@ static const char *own_name(const char *annotation)
 							    : NULL;
 }
 
-/* Returns the command that adds an annotation to those that are allowed. */
-static char *allow_command(const struct node *node, const char *annotation)
+/* Returns the command that adds an annotation to those that are allowed. A list of the pod's
+ * namespace stands in for that of the configuration, and the agent's file has it. */
+static char *allow_command(const struct node *node, const char *annotation,
+			   bool is_of_namespace)
 {
 	const cJSON *old = json_get(node->element, "allowAnnotations");
 	cleanup_json cJSON *list = cJSON_IsArray(old)
@@ -115,6 +117,9 @@ static char *allow_command(const struct node *node, const char *annotation)
 	struct shell shell = {0};
 	char *text;
 
+	if (is_of_namespace)
+		return text_copy(
+			"kubectl -n kube-system edit configmap natra-namespaces");
 	if (!node_has_own_element(node)) {
 		shell_word(&shell, "sudoedit");
 		shell_word(&shell, node->element_path ? node->element_path
@@ -135,10 +140,16 @@ static char *allow_command(const struct node *node, const char *annotation)
 static void not_allowed(const struct finder *f)
 {
 	const struct settings *settings = &f->pod->wish.settings;
+	const struct namespace_rule *rule = &settings->rule;
+	cleanup_text char *of = NULL;
 	const cJSON *item;
 
 	if (!f->pod->has_result || f->pod->wish_code)
 		return;
+	if (rule->has_allowed)
+		of = text_format(
+			" of '%s' in natra-agent's file of --namespaces",
+			rule->name);
 	cJSON_ArrayForEach(item, args_of(f->pod, ANNOTATIONS))
 	{
 		const char *name = own_name(item->string);
@@ -146,8 +157,9 @@ static void not_allowed(const struct finder *f)
 
 		if (!name || settings_allow(settings, name))
 			continue;
-		allow = allow_command(f->node, name);
-		found(f, "key", item->string, "allow", allow, NULL);
+		allow = allow_command(f->node, name, rule->has_allowed);
+		found(f, "key", item->string, "of", of ? of : "", "allow",
+		      allow, NULL);
 	}
 }
 
@@ -202,8 +214,7 @@ static void before_natra(const struct finder *f)
 
 	if (!is_missed(f) || own_element(f))
 		return;
-	attach =
-		pod_attach_command(pod, f->node->n, &pod->wish.settings.policy);
+	attach = pod_attach_command(pod, f->node, &pod->wish.settings.policy);
 	mend = text_format("%s%s", attach,
 			   has_others ? " --replace-bandwidth" : "");
 	found(f, "network", pod->cached.network, "limits",
@@ -218,7 +229,7 @@ static void not_attached(const struct finder *f)
 
 	if (!is_missed(f) || !own_element(f))
 		return;
-	attach = pod_attach_command(f->pod, f->node->n,
+	attach = pod_attach_command(f->pod, f->node,
 				    &f->pod->wish.settings.policy);
 	found(f, "attach", attach, NULL);
 }
@@ -278,13 +289,14 @@ const struct check checks_of_order[] = {
 	 "the configuration that it was made with is wrong: {why}", RECREATE,
 	 wrong_order},
 	{"not-allowed",
-	 "annotation {key} is ignored, because allowAnnotations does not list it",
+	 "annotation {key} is ignored, because allowAnnotations{of} does not list it",
 	 "{=allow}", not_allowed},
 	{"unknown-annotation", "natra does not know annotation {key}",
 	 ANNOTATE "{key}-", unknown},
 	{"no-rate",
 	 "it had no annotation kubernetes.io/ingress-bandwidth or egress-bandwidth when it was made",
-	 ANNOTATE "kubernetes.io/egress-bandwidth=10M", no_rate},
+	 ANNOTATE "kubernetes.io/egress-bandwidth=10M", no_rate,
+	 .is_note = true},
 	{"made-without-capability",
 	 "it was made when natra's element lacked the capability bandwidth, so its annotations had no effect",
 	 RECREATE, no_capability},
@@ -296,9 +308,10 @@ const struct check checks_of_order[] = {
 	 "{=attach}", not_attached},
 	{"second-interface",
 	 "its limits hold at {ifname}, and not at {names}, which its list made, too",
-	 "natractl show {id}", second_interface},
+	 "{=natractl} show {id}", second_interface},
 	{"changed",
 	 "its limits were changed since it was made: ingress {in_now} instead of {in}, egress {out_now} instead of {out} bit/s",
-	 "natractl set {id} --ingress-rate {in} --egress-rate {out}", changed},
+	 "{=natractl} set {id} --ingress-rate {in} --egress-rate {out}",
+	 changed, .is_note = true},
 	{0},
 };

@@ -10,6 +10,7 @@
 
 #include "../../src/policy/fields.h"
 #include "../common/dir.h"
+#include "../common/name.h"
 #include "../common/text.h"
 #include "../pods/netns.h"
 #include "../pods/results.h"
@@ -217,7 +218,7 @@ static bool is_meant(const struct pod *pod, const char *name,
 
 	return strcmp(name, pod->id) == 0 || strcmp(name, pod->name) == 0 ||
 	       strcmp(name, container) == 0 ||
-	       (strlen(name) >= 8 &&
+	       (strlen(name) >= CONTAINER_PREFIX_MIN &&
 		strncmp(name, container, strlen(name)) == 0) ||
 	       (slash && strcmp(name, slash + 1) == 0) ||
 	       is_its_netns(name, pod, node);

@@ -61,7 +61,7 @@ bool pod_is_limited(const struct pod *pod);
  * namespace: "nsenter --net=PATH ", or "". */
 const char *pod_enter(const struct pod *pod);
 /* Returns the command that attaches a policy to the pod, which the caller frees. */
-char *pod_attach_command(const struct pod *pod, struct natra *n,
+char *pod_attach_command(const struct pod *pod, const struct node *node,
 			 const struct natra_policy *policy);
 
 #endif

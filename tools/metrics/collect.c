@@ -107,8 +107,10 @@ static int add_class(void *arg, const struct natra_class *class,
 	if (pod->classes_len > NATRA_CLASSES_MAX)
 		return -ENOSPC;
 	*made = (struct class_metrics){
-		.ingress_bytes_per_sec = class->ingress_rate_bits_per_sec / 8,
-		.egress_bytes_per_sec = class->egress_rate_bits_per_sec / 8,
+		.ingress_bytes_per_sec =
+			bytes_of_bits(class->ingress_rate_bits_per_sec),
+		.egress_bytes_per_sec =
+			bytes_of_bits(class->egress_rate_bits_per_sec),
 		.stats = *stats,
 	};
 	(void)snprintf(made->name, sizeof(made->name), "%s", class->name);
@@ -125,10 +127,10 @@ static int read_classes(struct natra *n, struct pod_metrics *pod,
 	int r;
 
 	list[0] = (struct class_metrics){
-		.ingress_bytes_per_sec =
-			pod->info.effective.ingress_rate_bits_per_sec / 8,
-		.egress_bytes_per_sec =
-			pod->info.effective.egress_rate_bits_per_sec / 8,
+		.ingress_bytes_per_sec = bytes_of_bits(
+			pod->info.effective.ingress_rate_bits_per_sec),
+		.egress_bytes_per_sec = bytes_of_bits(
+			pod->info.effective.egress_rate_bits_per_sec),
 		.stats = pod->stats,
 	};
 	pod->classes = list;

@@ -18,6 +18,11 @@ verdict_count(const struct natra_direction_stats *stats, size_t verdict)
 	return (const void *)((const char *)stats + offsets[verdict]);
 }
 
+uint64_t bytes_of_bits(uint64_t bits)
+{
+	return bits / 8 + (bits % 8 != 0);
+}
+
 /* These add the counters `times` times, which is 1, or -1 modulo 2^64. */
 static void count(struct natra_count *sum, const struct natra_count *c,
 		  uint64_t times)

@@ -4,6 +4,7 @@
 #define NATRA_METRICS_COUNTERS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include <natra/natra.h>
 
@@ -11,6 +12,9 @@
 #define VERDICTS 8
 const struct natra_count *
 verdict_count(const struct natra_direction_stats *stats, size_t verdict);
+
+/* Rounds up: a limit of a few bits is one, and 0 stands for none. */
+uint64_t bytes_of_bits(uint64_t bits);
 
 /* Add all counters to `sum`, or take them off, below 0 modulo 2^64. */
 void add_stats(struct natra_direction_stats *sum,

@@ -3,6 +3,8 @@
 
 #include <stddef.h>
 
+#include "counters.h"
+
 static uint64_t group_bytes(const struct group_metrics *group, bool egress)
 {
 	return egress ? group->info.egress_charged.bytes
@@ -17,9 +19,8 @@ static uint64_t group_packets(const struct group_metrics *group, bool egress)
 
 static uint64_t group_rate(const struct group_metrics *group, bool egress)
 {
-	return (egress ? group->info.egress_rate_bits_per_sec
-		       : group->info.ingress_rate_bits_per_sec) /
-	       8;
+	return bytes_of_bits(egress ? group->info.egress_rate_bits_per_sec
+				    : group->info.ingress_rate_bits_per_sec);
 }
 
 static const char *kind_of(const struct group_metrics *group)

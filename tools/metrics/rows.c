@@ -7,11 +7,6 @@
 #include "../common/memory.h"
 #include "kept.h"
 
-static uint64_t bytes_of(uint64_t bits)
-{
-	return bits / 8 + (bits % 8 != 0);
-}
-
 static struct row_direction ingress_of(const struct pod_metrics *pod,
 				       const struct natra_stats *stats)
 {
@@ -25,8 +20,10 @@ static struct row_direction ingress_of(const struct pod_metrics *pod,
 		.is_measured = info->policy.sli == NATRA_SLI_ON &&
 			       (info->ingress_prog_id || info->host_prog_id),
 		.connects = stats->ingress_connects,
-		.bytes_per_sec = info->effective.ingress_rate_bits_per_sec / 8,
-		.burst_bytes = bytes_of(info->effective.ingress_burst_bits),
+		.bytes_per_sec = bytes_of_bits(
+			info->effective.ingress_rate_bits_per_sec),
+		.burst_bytes =
+			bytes_of_bits(info->effective.ingress_burst_bits),
 		.heavy_flows = stats->ingress_heavy_flows,
 		.bypassed_percent = info->ingress_bypassed_percent,
 	};
@@ -45,8 +42,9 @@ static struct row_direction egress_of(const struct pod_metrics *pod,
 		.is_measured = info->policy.sli == NATRA_SLI_ON &&
 			       info->egress_prog_id,
 		.connects = stats->egress_connects,
-		.bytes_per_sec = info->effective.egress_rate_bits_per_sec / 8,
-		.burst_bytes = bytes_of(info->effective.egress_burst_bits),
+		.bytes_per_sec =
+			bytes_of_bits(info->effective.egress_rate_bits_per_sec),
+		.burst_bytes = bytes_of_bits(info->effective.egress_burst_bits),
 		.heavy_flows = stats->egress_heavy_flows,
 		.bypassed_percent = info->egress_bypassed_percent,
 	};

@@ -9,7 +9,7 @@
 
 static void show(const struct doctor_report *report)
 {
-	if (!report->len) {
+	if (!report->faults) {
 		(void)print_text(stdout, report->sound, 0);
 		putchar('\n');
 	}
@@ -17,7 +17,7 @@ static void show(const struct doctor_report *report)
 		const struct finding *found = &report->findings[n];
 
 		(void)print_text(stdout, found->subject, 0);
-		fputs(": ", stdout);
+		fputs(found->is_note ? ": note: " : ": ", stdout);
 		(void)print_text(stdout, found->text, 0);
 		fputs("\n    ", stdout);
 		(void)print_text(stdout, found->mend, 0);
@@ -29,13 +29,14 @@ static void show_json(const struct doctor_report *report)
 {
 	cJSON *json = cJSON_CreateObject(), *findings;
 
-	cJSON_AddBoolToObject(json, "sound", report->len == 0);
+	cJSON_AddBoolToObject(json, "sound", report->faults == 0);
 	findings = cJSON_AddArrayToObject(json, "findings");
 	for (size_t n = 0; n < report->len; n++) {
 		const struct finding *found = &report->findings[n];
 		cJSON *o = cJSON_CreateObject();
 
 		json_add_text(o, "check", found->check);
+		cJSON_AddBoolToObject(o, "note", found->is_note);
 		json_add_text(o, "subject", found->subject);
 		json_add_text(o, "text", found->text);
 		json_add_text(o, "mend", found->mend);
@@ -60,7 +61,7 @@ static int run(const struct cli *cli, const struct doctor_request *request)
 		show_json(&report);
 	else
 		show(&report);
-	code = report.len ? EXIT_NO : EXIT_SUCCESS;
+	code = report.faults ? EXIT_NO : EXIT_SUCCESS;
 	doctor_free(&report);
 	return code;
 }

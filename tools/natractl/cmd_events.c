@@ -21,6 +21,8 @@ struct events {
 	const struct cli *cli;
 	struct natra_events *reader;
 	uint64_t from_ns; /* older events are not shown */
+	uint64_t
+		lost; /* before events that were not shown since the last one */
 };
 
 /* Returns a time of CLOCK_MONOTONIC as a date, by what the node's clock says now. */
@@ -93,7 +95,7 @@ cJSON *event_json(const struct natra_event *event)
 	json_add_text(json, "class", event->class_name);
 	json_add_text(json, "reason", reason_of(event));
 	flow_add_json(json, flow);
-	json_add_u64(json, "over_percent", event->over_percent);
+	json_add_u64(json, "over_limit_percent", event->over_percent);
 	json_add_text(json, "group", event->group);
 	json_add_u64(json, "lost", event->lost);
 	return json;
@@ -110,7 +112,7 @@ static bool is_asked_for(const struct events *events,
 }
 
 /* Shows all events that are there now. */
-static int show_new(const struct events *events)
+static int show_new(struct events *events)
 {
 	struct natra_event event = NATRA_INIT(event);
 	int r;
@@ -121,8 +123,11 @@ static int show_new(const struct events *events)
 				"natractl: %" PRIu64
 				" events were overwritten before they were read\n",
 				event.lost);
+		events->lost += event.lost;
 		if (!is_asked_for(events, &event))
 			continue;
+		event.lost = events->lost;
+		events->lost = 0;
 		if (wants_json(events->cli))
 			json_print_line(event_json(&event));
 		else
@@ -134,7 +139,7 @@ static int show_new(const struct events *events)
 
 /* Shows events until SIGINT or SIGTERM, which are blocked so that each line is
  * printed as a whole. */
-static int follow(const struct events *events)
+static int follow(struct events *events)
 {
 	struct pollfd fds[] = {
 		{.fd = natra_events_fd(events->reader), .events = POLLIN},

@@ -134,15 +134,18 @@ static int work(struct job *job, struct install_plan **ret)
 }
 
 /* Pods that start later have nothing of natra's, once no list names the plugin. */
-static void remove_namespaces(const struct cli *cli)
+static int remove_namespaces(const struct cli *cli)
 {
 	const char *root = cli->opts.value[OPT_ROOT];
 	cleanup_close int fd =
 		open(root ? root : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int r = fd < 0 ? -errno : namespaces_store(fd, NULL);
+	cleanup_text char *why = NULL;
 
-	if (r < 0)
-		(void)install_failure(strerror(-r));
+	if (r >= 0)
+		return EXIT_SUCCESS;
+	why = text_format("%s: %s", NAMESPACES_FILE, strerror(-r));
+	return install_failure(why);
 }
 
 static void show_notes(const struct job *job, const struct install_plan *plan)
@@ -223,6 +226,9 @@ static int start(struct job *job)
 	job->i = install_new();
 	job->changes = cJSON_CreateArray();
 	job->warnings = cJSON_CreateArray();
+	/* Attachments whose interface does not exist do not need the plugin. */
+	if (job->uninstall && !request.dry_run)
+		(void)natra_gc(job->cli->n, NULL, NULL, 0, NULL);
 	r = run(job, &request);
 	cJSON_Delete(job->changes);
 	cJSON_Delete(job->warnings);
@@ -241,16 +247,11 @@ int cmd_install(struct cli *cli)
 int cmd_uninstall(struct cli *cli)
 {
 	struct job job = {.cli = cli, .uninstall = true};
-	int r;
+	int r = start(&job);
 
-	/* First the garbage is collected: attachments whose interface does not exist
-	 * do not need the plugin. */
-	if (!cli->opts.value[OPT_DRY_RUN])
-		(void)natra_gc(cli->n, NULL, NULL, 0, NULL);
-	r = start(&job);
 	/* A plugin that stays may be called by an element that asks for the file, without
 	 * which no pod would start. */
 	if (r == EXIT_SUCCESS && !cli->opts.value[OPT_DRY_RUN])
-		remove_namespaces(cli);
+		r = remove_namespaces(cli);
 	return r;
 }

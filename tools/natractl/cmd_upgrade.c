@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli.h"
 #include "find.h"
@@ -51,6 +52,19 @@ static enum outcome foresee(const struct natra_info *info, char *ret_why)
 	return outcome;
 }
 
+/* Adds what --check says of an attachment to the JSON output. */
+static void note_check(struct upgrade *u, const char *id, const char *label,
+		       const char *outcome, const char *why)
+{
+	cJSON *o = cJSON_CreateObject();
+
+	json_add_text(o, "id", id);
+	json_add_text(o, "label", label);
+	json_add_text(o, "upgrade", outcome);
+	json_add_text(o, "why", why);
+	cJSON_AddItemToArray(u->json, o);
+}
+
 static void check_one(struct upgrade *u, const struct natra_info *info)
 {
 	char why[NATRA_NAME_MAX + 1];
@@ -59,13 +73,7 @@ static void check_one(struct upgrade *u, const struct natra_info *info)
 	if ((outcome == REFUSED || outcome == REPLACED) && !u->exit_code)
 		u->exit_code = EXIT_NO;
 	if (wants_json(u->cli)) {
-		cJSON *o = cJSON_CreateObject();
-
-		json_add_text(o, "id", info->id);
-		json_add_text(o, "label", info->label);
-		json_add_text(o, "upgrade", outcomes[outcome]);
-		json_add_text(o, "why", why);
-		cJSON_AddItemToArray(u->json, o);
+		note_check(u, info->id, info->label, outcomes[outcome], why);
 		return;
 	}
 	printf("%-9s ", outcomes[outcome]);
@@ -88,9 +96,10 @@ static void note(struct upgrade *u, const char *id, const char *error)
 	cJSON_AddItemToArray(u->json, o);
 }
 
-static void upgrade_one(struct upgrade *u, const char *id)
+static void upgrade_one(struct upgrade *u, const char *id, const char *label)
 {
 	struct natra_info info = NATRA_INIT(info);
+	const char *error;
 	bool checks = u->cli->opts.value[OPT_CHECK] != NULL;
 	int r = checks ? natra_query(u->cli->n, id, &info)
 		       : natra_upgrade(u->cli->n, id);
@@ -105,7 +114,12 @@ static void upgrade_one(struct upgrade *u, const char *id)
 		return;
 	if (r < 0)
 		u->exit_code = failure(u->cli, r);
-	note(u, id, r < 0 ? natra_error(u->cli->n) : NULL);
+	error = natra_error(u->cli->n);
+	if (checks)
+		note_check(u, id, label, "failed",
+			   error[0] ? error : strerror(-r));
+	else
+		note(u, id, r < 0 ? error : NULL);
 }
 
 /* Upgrades all attachments, except those without limits or without an
@@ -121,7 +135,7 @@ static int upgrade_all(struct upgrade *u)
 		const struct natra_info *info = &list.items[i];
 
 		if (!info->unshaped && !info->interface_gone)
-			upgrade_one(u, info->id);
+			upgrade_one(u, info->id, info->label);
 	}
 	info_list_free(&list);
 	return u->exit_code;
@@ -141,7 +155,7 @@ int cmd_upgrade(struct cli *cli)
 		char id[NATRA_ID_MAX + 1];
 
 		if (find_id(cli, opts->args[i], id) == 0)
-			upgrade_one(&u, id);
+			upgrade_one(&u, id, "");
 		else
 			u.exit_code = EXIT_FAILURE;
 		r = u.exit_code;

@@ -6,11 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../common/name.h"
 #include "info.h"
 #include "output.h"
-
-/* The shortest begin of a container's id that names it. */
-#define PREFIX_MIN 6
 
 /* Finds the container in an id of the CNI plugin's. Returns the container's length, or
  * 0 if the id has another form. */
@@ -34,7 +32,8 @@ static bool is_container(const char *id, const char *word)
 	const size_t len = strlen(word);
 	const char *container;
 
-	return len >= PREFIX_MIN && container_of(id, &container) >= len &&
+	return len >= CONTAINER_PREFIX_MIN &&
+	       container_of(id, &container) >= len &&
 	       strncmp(container, word, len) == 0;
 }
 

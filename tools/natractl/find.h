@@ -9,7 +9,8 @@
 #define SHORT_ID_LEN 8
 
 /* Says whether a word means this attachment: its id, its label, which is
- * "namespace/pod" of a pod, or the begin of the container's id, from 6 digits on. */
+ * "namespace/pod" of a pod, or the begin of the container's id, from CONTAINER_PREFIX_MIN
+ * digits on. */
 bool is_named(const char *id, const char *label, const char *word);
 
 /* Writes what stands for an id in a table: the begin of the container's id in one that

@@ -181,6 +181,8 @@ between(const struct natra_direction_stats *before,
 			grown(before->events_reported, now->events_reported),
 		.events_suppressed = grown(before->events_suppressed,
 					   now->events_suppressed),
+		.over_limit_time_ns = now->over_limit_time_ns,
+		.over_limit_percent = now->over_limit_percent,
 	};
 
 	for (size_t i = 0; i < counters_len; i++) {
@@ -235,6 +237,8 @@ struct natra_stats stats_between(const struct natra_stats *before,
 						     &now->ingress_connects),
 		.egress_connects = connects_between(&before->egress_connects,
 						    &now->egress_connects),
+		.ingress_heavy_flows = now->ingress_heavy_flows,
+		.egress_heavy_flows = now->egress_heavy_flows,
 	};
 }
 

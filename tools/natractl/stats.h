@@ -40,7 +40,7 @@ const struct sample *sample_list_find(const struct sample_list *list,
 
 /* Returns what was counted from `before` to `now`. A counter that went back
  * belongs to an attachment that was made anew in between, and counts as a
- * whole. */
+ * whole. What is no counter is as it is now. */
 struct natra_stats stats_between(const struct natra_stats *before,
 				 const struct natra_stats *now);
 /* Returns the counters of a class, or NULL if it was not there. */

@@ -402,7 +402,7 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 		Direction string        `json:"direction"`
 		Reason    EventReason   `json:"reason"`
 		Time      time.Duration `json:"time_ns"`
-		Over      uint32        `json:"over_percent"`
+		Over      uint32        `json:"over_limit_percent"`
 		Group     string        `json:"group"`
 		Lost      uint64        `json:"lost"`
 		Class     string        `json:"class"`

@@ -107,3 +107,12 @@ func TestHistogram(t *testing.T) {
 		t.Errorf("%+v, %v", h, err)
 	}
 }
+
+func TestEventOverTheLimit(t *testing.T) {
+	var e natra.Event
+	err := e.UnmarshalJSON([]byte(`{"direction": "egress", "reason": "over_limit",
+		"over_limit_percent": 250}`))
+	if err != nil || e.Reason != natra.EventOverLimit || e.OverPercent != 250 {
+		t.Errorf("%+v, %v", e, err)
+	}
+}
