@@ -71,6 +71,8 @@ class Cilium(Neighbour):
         os.symlink(f"{self.programs}/daemon", AGENT)
         os.symlink(shutil.which("clang-19"), "/run/cilium-bin/clang")
         os.environ["PATH"] = f"/run/cilium-bin:{os.environ['PATH']}"
+        # It writes to its home directory otherwise, which is the machine's.
+        os.environ["GOPS_CONFIG_DIR"] = "/run/cilium-gops"
 
     def start(self):
         switch = {"on": "true", "off": "false"}
