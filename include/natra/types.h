@@ -361,7 +361,7 @@ enum natra_event_reason {
 	 *  a packet of one has to wait, or was dropped where nothing holds it. */
 	NATRA_EVENT_MICE_OVER_SHARE,
 	/** With NATRA_FAST_PASS_FREE: small flows exceed the limit together. In a second
-	 *  `over_percent` of it passed. Reported once, and again after they did not. */
+	 *  `over_limit_percent` of it passed. Reported once, and again after they did not. */
 	NATRA_EVENT_OVER_LIMIT,
 	NATRA_EVENT_MAX
 };
@@ -383,7 +383,8 @@ struct natra_event {
 	/** The flow of the packet; its `bytes`, `packets` and `idle_ns` are 0. */
 	struct natra_flow flow;
 	char class_name[NATRA_CLASS_NAME_MAX + 1]; /**< "": none or no id */
-	uint32_t over_percent; /**< with NATRA_EVENT_OVER_LIMIT, no flow */
+	uint32_t
+		over_limit_percent; /**< with NATRA_EVENT_OVER_LIMIT, no flow */
 	char group[NATRA_GROUP_NAME_MAX + 1]; /**< whose limit it is, or "" */
 	uint8_t reserved[4];                  /**< 0 */
 };

@@ -321,7 +321,7 @@ int natra_events_read(struct natra_events *events,
 	event.reason = (enum natra_event_reason)entry.reason;
 	event.time_ns = entry.time_ns;
 	if (event.reason == NATRA_EVENT_OVER_LIMIT)
-		event.over_percent = entry.tuple.saddr[0];
+		event.over_limit_percent = entry.tuple.saddr[0];
 	else
 		event.flow = flow_of_tuple(&entry.tuple);
 	event.lost = events->lost;

@@ -258,7 +258,7 @@ TH_TEST(group_is_named_while_it_is_locked)
 	assert_int_equal(natra_events_read(events, &event), 1);
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	assert_string_equal(event.group, "team");
-	assert_int_equal(event.over_percent, 400);
+	assert_int_equal(event.over_limit_percent, 400);
 	assert_true(end.tv_sec - begin.tv_sec < 4);
 	close(fd);
 	natra_events_close(events);

@@ -438,7 +438,7 @@ int natra_events_read(struct natra_events *events,
 		.sz = sizeof(*ret_event),
 		.direction = NATRA_DIRECTION_EGRESS,
 		.reason = (enum natra_event_reason)(number < 5 ? number : 4),
-		.over_percent = 3720,
+		.over_limit_percent = 3720,
 		.backstop = number == 1,
 		.lost = number == 2 ? 3 : 0,
 		.time_ns = ((uint64_t)now.tv_sec -

@@ -68,7 +68,7 @@ static void print_event(const struct natra_event *event)
 	struct unit_text factor;
 
 	(void)snprintf(factor.text, sizeof(factor.text), "%.1f x the %s",
-		       event->over_percent / 100.0,
+		       event->over_limit_percent / 100.0,
 		       event->group[0] ? "group's limit" : "limit");
 	printf("%s  %-9s  %-15s  %-7s  %-24s  %-24s  %-8s  ",
 	       date_text(event->time_ns).text, direction_of(event),
@@ -95,7 +95,7 @@ cJSON *event_json(const struct natra_event *event)
 	json_add_text(json, "class", event->class_name);
 	json_add_text(json, "reason", reason_of(event));
 	flow_add_json(json, flow);
-	json_add_u64(json, "over_limit_percent", event->over_percent);
+	json_add_u64(json, "over_limit_percent", event->over_limit_percent);
 	json_add_text(json, "group", event->group);
 	json_add_u64(json, "lost", event->lost);
 	return json;

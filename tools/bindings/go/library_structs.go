@@ -415,7 +415,7 @@ func (e *libraryEvents) read() (all []Event, err error) {
 			Direction: Direction(c.direction), Reason: EventReason(c.reason),
 			Backstop: bool(c.backstop), Time: time.Duration(c.time_ns),
 			Lost: uint64(c.lost), Flow: flowOf(&c.flow), Class: text(&c.class_name[0]),
-			OverPercent: uint32(c.over_percent), Group: text(&c.group[0]),
+			OverLimitPercent: uint32(c.over_limit_percent), Group: text(&c.group[0]),
 		})
 	}
 }

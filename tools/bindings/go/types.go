@@ -387,9 +387,9 @@ type Event struct {
 	// Class is the class of peers whose limits the packet met; "": those of the attachment,
 	// or ID is "".
 	Class string
-	// OverPercent is with EventOverLimit, which has no flow: what passed in a second, in
+	// OverLimitPercent is with EventOverLimit, which has no flow: what passed in a second, in
 	// percent of the limit.
-	OverPercent uint32
+	OverLimitPercent uint32
 	// Group is the group whose limit was exceeded with EventOverLimit; "": that of ID.
 	Group string
 }
@@ -411,7 +411,7 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	*e = Event{ID: wire.ID, Label: wire.Label, Reason: wire.Reason, Time: wire.Time,
-		Lost: wire.Lost, Class: wire.Class, OverPercent: wire.Over, Group: wire.Group,
+		Lost: wire.Lost, Class: wire.Class, OverLimitPercent: wire.Over, Group: wire.Group,
 		Backstop: wire.Direction == "backstop"}
 	if err := json.Unmarshal(data, &e.Flow); err != nil || e.Backstop {
 		return err

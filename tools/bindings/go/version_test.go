@@ -112,7 +112,7 @@ func TestEventOverTheLimit(t *testing.T) {
 	var e natra.Event
 	err := e.UnmarshalJSON([]byte(`{"direction": "egress", "reason": "over_limit",
 		"over_limit_percent": 250}`))
-	if err != nil || e.Reason != natra.EventOverLimit || e.OverPercent != 250 {
+	if err != nil || e.Reason != natra.EventOverLimit || e.OverLimitPercent != 250 {
 		t.Errorf("%+v, %v", e, err)
 	}
 }

@@ -405,7 +405,7 @@ pub struct natra_event {
     pub lost: u64,
     pub flow: natra_flow,
     pub class_name: [::std::os::raw::c_char; 32usize],
-    pub over_percent: u32,
+    pub over_limit_percent: u32,
     pub group: [::std::os::raw::c_char; 128usize],
     pub reserved: [u8; 4usize],
 }
