@@ -383,8 +383,8 @@ struct natra_event {
 	/** The flow of the packet; its `bytes`, `packets` and `idle_ns` are 0. */
 	struct natra_flow flow;
 	char class_name[NATRA_CLASS_NAME_MAX + 1]; /**< "": none or no id */
-	uint32_t
-		over_limit_percent; /**< with NATRA_EVENT_OVER_LIMIT, no flow */
+	/** With NATRA_EVENT_OVER_LIMIT, which has no flow. */
+	uint32_t over_limit_percent;
 	char group[NATRA_GROUP_NAME_MAX + 1]; /**< whose limit it is, or "" */
 	uint8_t reserved[4];                  /**< 0 */
 };
