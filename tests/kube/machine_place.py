@@ -39,9 +39,10 @@ def need_vm():
 def prepare(arguments, shared):
     """Make what takes an emulated CPU minutes in the shared directory, and a disk."""
     binaries()
-    # Somebody may build another image meanwhile.
-    arguments.shared = shared
-    arguments.image = shutil.copy(arguments.image or build_image(), shared)
+    image = arguments.image or build_image()
+    # Somebody may build another image meanwhile. write_next() has to find its directory bpf, too.
+    arguments.shared, arguments.image = shared, shutil.copy(image, shared)
+    shutil.copytree(f"{os.path.dirname(image)}/bpf", f"{shared}/bpf")
     make_manifests(f"{shared}/manifests")
     with open(f"{shared}/disk", "w") as f:
         f.truncate(DISK_BYTES)
