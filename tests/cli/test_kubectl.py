@@ -96,7 +96,9 @@ class WithStub(unittest.TestCase):
     def natra(self, *words):
         """kubectl loses what comes before it has made its streams, which it does after it has
         begun to read. A kubelet is slower than that; the cluster here is not always."""
+        executed = len(self.cluster.executed)
         for _ in range(5):
+            del self.cluster.executed[executed:]
             p = subprocess.run(
                 [self.kubectl, "natra", *words], text=True, capture_output=True, timeout=120,
                 cwd=self.tmp, stdin=subprocess.DEVNULL, env=self.env)
