@@ -33,6 +33,7 @@ from script import option
 from traffic import Traffic
 
 SECONDS = 7200
+BPFFS = "/sys/fs/bpf"     # Cilium's, and natra's on a node
 SETTLE, SPAN = 10, 6
 TCX, REPLACE = "on", "on"
 # Cilium limits the pods to so many times natra's limits in the lab's scene.
@@ -117,7 +118,7 @@ class Pair:
 def pairs(neighbour, agent):
     """Print the table of limits that meet."""
     report = neighbour.cluster.report
-    wait(lambda: os.path.exists(THROTTLE), "the manager's map", 10)
+    wait(lambda: os.path.exists(f"{BPFFS}/{THROTTLE}"), "the manager's map", 10)
     qdiscs = neighbour.node.net.run("tc", "qdisc", "show", "dev", neighbour.cluster.client.host)
     report.equal("the node's interface has the manager's fq", "fq" in qdiscs.split(), True)
     table(HEAD, ["---"] * len(HEAD))

@@ -26,7 +26,7 @@ from rig import Rig
 from script import MODES, option, run_script
 
 PINS = f"{BPFFS}/manager"
-THROTTLE = f"{BPFFS}/tc/globals/cilium_throttle"    # what says that Cilium's is on
+THROTTLE = "tc/globals/cilium_throttle"     # in a bpffs it says that Cilium's is on
 RATE, SMALLER = "10M", "4M"
 # (natra's, the manager's): alone, both the same, and each the smaller one.
 PAIRS = ((RATE, None), (RATE, RATE), (SMALLER, RATE), (RATE, SMALLER))
@@ -135,8 +135,9 @@ def main(rep, a):
         manager = Manager(r)
         r.pod.popen(find_rr(), "server", str(PORT))
         r.wait_port(r.pod, PORT)
-        os.makedirs(os.path.dirname(THROTTLE))
-        sh("bpftool", "map", "pin", "pinned", f"{PINS}-maps/limits", THROTTLE)
+        throttle = f"{BPFFS}/{THROTTLE}"
+        os.makedirs(os.path.dirname(throttle))
+        sh("bpftool", "map", "pin", "pinned", f"{PINS}-maps/limits", throttle)
         manager.limit(RATE)
         elephants = r.elephants()
         time.sleep(a.settle)
