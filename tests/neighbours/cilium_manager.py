@@ -4,9 +4,10 @@
 
 The manager is off outside of the first network namespace, and wants fq. Both it and natra read the
 pod's annotations. A table says what passes of a stream in each direction, in Mbit/s, and what small
-requests wait beside them, with equal and with different limits: net/manager.py has the same one of
-the manager's calls. Then the lab's scene is played in natra's default mode, where natra's limits are
-the smaller ones by its configuration.
+requests wait beside them, with equal and with different limits, and with more streams: net/manager.py
+has the same one of the manager's calls. Then the lab's scene is played in natra's default mode, where
+natra's limits are the smaller ones by its configuration. Where Cilium replaces kube-proxy it redirects
+past the host's stack, so that a packet keeps its socket, which then sends no more until it has left.
 """
 import json
 import os
@@ -20,7 +21,7 @@ import kube
 import lab
 import machine_place
 import script
-from cilium import Cilium
+from cilium import REPLACE, Cilium
 from lab import CAPS, KEYS, MBIT, Scene, table
 from machine import VmError, end_on_signals, note
 from machine_place import SHARED
@@ -35,7 +36,8 @@ from traffic import Traffic
 SECONDS = 7200
 BPFFS = "/sys/fs/bpf"     # Cilium's, and natra's on a node
 SETTLE, SPAN = 10, 6
-TCX, REPLACE = "on", "on"
+# More streams than one.
+MANY = 8
 # Cilium limits the pods to so many times natra's limits in the lab's scene.
 LARGER = 2
 MODE = "tcx-podside"
@@ -46,7 +48,7 @@ class WithManager(Cilium):
     """Cilium as it is with Helm's bandwidthManager.enabled=true."""
 
     def __init__(self, cluster, arguments):
-        arguments.tcx, arguments.replace = TCX, REPLACE
+        arguments.tcx = "on"
         super().__init__(cluster, arguments)
         self.name += ", with its bandwidth manager"
 
@@ -69,18 +71,24 @@ class SmallerScene(Scene):
     def annotations(self):
         return rates(*(f"{LARGER * rate // MBIT}M" for rate in CAPS.values()))
 
+    def limits(self):
+        """The configuration's are those of all pods."""
+        return dict.fromkeys(("limited", "peer"), tuple(CAPS.values()))
+
 
 class Pair:
-    """A pod with a limit of natra's and one of the manager's, each of which may be None."""
+    """A pod with a limit of natra's and one of the manager's, each of which may be None, and so many
+    streams in each direction."""
 
-    def __init__(self, neighbour, agent, own, its):
+    def __init__(self, neighbour, agent, own, its, streams):
         self.cluster, self.agent, self.own, self.its = neighbour.cluster, agent, own, its
-        self.report = self.cluster.report
-        self.what = f"natra {own or 'off'}, manager {its or 'off'}"
+        self.streams, self.report = streams, self.cluster.report
+        self.what = f"natra {own or 'off'}, manager {its or 'off'}, {streams} each way"
 
     def cell(self):
         per_second = self.traffic.rates(SPAN)
-        return judge(self.report, self.what, [per_second["limited", way] for way in ("in", "out")],
+        sums = [sum(rate for (_, w), rate in per_second.items() if w == way) for way in ("in", "out")]
+        return judge(self.report, self.what, sums,
                      smaller(self.own, self.its), self.cluster.client, self.pod, SPAN)
 
     def told(self):
@@ -102,7 +110,7 @@ class Pair:
                      {"limited": (bits(self.own),) * 2} if self.own else {})
         mode = mode_of(attachments()[0]) if self.own else "–"
         server = self.pod.popen(find_rr(), "server", str(PORT))
-        self.traffic = Traffic(self.cluster.client, {"limited": self.pod})
+        self.traffic = Traffic(self.cluster.client, dict.fromkeys(range(self.streams), self.pod))
         time.sleep(SETTLE)
         cells = report.measure(self.what, self.cell)
         if self.own and self.its:
@@ -112,7 +120,7 @@ class Pair:
         self.cluster.pods.end(["limited"])
         if self.own:
             self.agent.stop()
-        return [mode, self.own or "off", self.its or "off", *cells]
+        return [mode, self.own or "off", self.its or "off", str(self.streams), *cells]
 
 
 def pairs(neighbour, agent):
@@ -121,9 +129,11 @@ def pairs(neighbour, agent):
     wait(lambda: os.path.exists(f"{BPFFS}/{THROTTLE}"), "the manager's map", 10)
     qdiscs = neighbour.node.net.run("tc", "qdisc", "show", "dev", neighbour.cluster.client.host)
     report.equal("the node's interface has the manager's fq", "fq" in qdiscs.split(), True)
-    table(HEAD, ["---"] * len(HEAD))
-    for own, its in ((None, RATE), *PAIRS):
-        table(Pair(neighbour, agent, own, its).play())
+    head = [*HEAD[:3], "streams", *HEAD[3:]]
+    table(head, ["---"] * len(head))
+    for own, its, streams in (*((*pair, 1) for pair in ((None, RATE), *PAIRS)),
+                              (None, RATE, MANY), (RATE, None, MANY), (RATE, RATE, MANY)):
+        table(Pair(neighbour, agent, own, its, streams).play())
 
 
 def play(neighbour, agent, arguments):
@@ -137,11 +147,12 @@ def play(neighbour, agent, arguments):
 def main():
     if "NATRA_VM" in os.environ:
         machine_place.show_cache()
-        lab.run(WithManager, SHARED, SCENE, play=play, isolate=machine_place.settle)
-    arguments = script.arguments(SHARED, SCENE, kube.IMAGE)
+        lab.run(WithManager, SHARED, SCENE, REPLACE, play=play, isolate=machine_place.settle)
+    arguments = script.arguments(SHARED, SCENE, REPLACE, kube.IMAGE)
     machine_place.need_vm()
     end_on_signals()
-    words = ["--scene", arguments.scene] if arguments.scene else []
+    words = ["--replace", arguments.replace]
+    words += ["--scene", arguments.scene] if arguments.scene else []
     with tempfile.TemporaryDirectory(prefix="natra-manager-", dir="/tmp") as shared:
         machine_place.prepare(arguments, shared)
         try:

@@ -220,12 +220,19 @@ class Scene:
     def annotations(self):
         return rates(*(f"{rate // MBIT}M" for rate in CAPS.values()))
 
+    def limits(self):
+        """Return the rates in and out of the pods that natra limits."""
+        return {"limited": tuple(CAPS.values())}
+
     def pods(self):
         found = self.cluster.pods.start({"limited": self.annotations(), "peer": None})
         self.limited, self.peer = found["limited"], found["peer"]
-        self.report.equal(f"{self.mode}: limits", self.cluster.rates(),
-                          {"limited": tuple(CAPS.values())})
-        self.report.equal("  mode", attachments()[0]["mode"], self.mode)
+        self.report.equal(f"{self.mode}: limits", self.cluster.rates(), self.limits())
+        self.report.equal("  mode", self.attachment()["mode"], self.mode)
+
+    @staticmethod
+    def attachment():
+        return next(a for a in attachments() if a["label"].endswith("/limited"))
 
     def allows(self, what, **wanted):
         """Compare what the policy lets pass with what it says."""
@@ -290,7 +297,7 @@ class Scene:
 
     def judge(self):
         """Return what natra says of the pod: by ADD, check and doctor."""
-        attachment = attachments()[0]
+        attachment = self.attachment()
         self.report.equal("  mode", attachment["mode"], self.mode)
         check_fails = self.check_fails(attachment["id"])
         doctor = json.loads(natractl("doctor", "--json", check=False).stdout)
