@@ -16,8 +16,6 @@ from lab import BOTH, CRDS, Neighbour
 from node import BIN_DIR, IP, NET_DIR, PODS, write
 from script import option
 
-REPLACE = option("--replace", choices=("on", "off"), default="off",
-                 help="whether it replaces kube-proxy")
 AGENT = "/run/cilium-bin/cilium-agent"
 # What natra says that loses its limit beside it, by whether it has TCX: it does not see whether
 # Cilium replaces kube-proxy, with which it redirects past the host side.
@@ -96,4 +94,6 @@ class Cilium(Neighbour):
 
 if __name__ == "__main__":
     lab.run(Cilium,
-            option("--tcx", choices=("on", "off"), default="on"), REPLACE)
+            option("--tcx", choices=("on", "off"), default="on"),
+            option("--replace", choices=("on", "off"), default="off",
+                   help="whether it replaces kube-proxy"))

@@ -6,8 +6,9 @@ The manager is off outside of the first network namespace, and wants fq. Both it
 pod's annotations. A table says what passes of a stream in each direction, in Mbit/s, and what small
 requests wait beside them, with equal and with different limits, and with more streams: net/manager.py
 has the same one of the manager's calls. Then the lab's scene is played in natra's default mode, where
-natra's limits are the smaller ones by its configuration. Where Cilium replaces kube-proxy it redirects
-past the host's stack, so that a packet keeps its socket, which then sends no more until it has left.
+natra's limits are the smaller ones by its configuration. With --routing bpf Cilium redirects past the
+host's stack, so that a packet keeps its socket, which sends no more until it has left; with host it
+does as where iptables masquerade.
 """
 import json
 import os
@@ -21,7 +22,7 @@ import kube
 import lab
 import machine_place
 import script
-from cilium import REPLACE, Cilium
+from cilium import Cilium
 from lab import CAPS, KEYS, MBIT, Scene, table
 from machine import VmError, end_on_signals, note
 from machine_place import SHARED
@@ -41,6 +42,7 @@ MANY = 8
 # Cilium limits the pods to so many times natra's limits in the lab's scene.
 LARGER = 2
 MODE = "tcx-podside"
+ROUTING = option("--routing", choices=("bpf", "host"), default="bpf", help="default: bpf")
 SCENE = option("--scene", choices=("pairs", "lab"), help="one of both parts")
 
 
@@ -48,12 +50,14 @@ class WithManager(Cilium):
     """Cilium as it is with Helm's bandwidthManager.enabled=true."""
 
     def __init__(self, cluster, arguments):
-        arguments.tcx = "on"
+        arguments.tcx, arguments.replace = "on", "on"
         super().__init__(cluster, arguments)
         self.name += ", with its bandwidth manager"
+        self.is_legacy = arguments.routing == "host"
 
     def run(self, program, *words):
-        return super().run(program, *words, "--enable-bandwidth-manager=true")
+        return super().run(program, *words, "--enable-bandwidth-manager=true",
+                           f"--enable-host-legacy-routing={str(self.is_legacy).lower()}")
 
 
 def own_limits(precedence, ingress, egress):
@@ -147,11 +151,11 @@ def play(neighbour, agent, arguments):
 def main():
     if "NATRA_VM" in os.environ:
         machine_place.show_cache()
-        lab.run(WithManager, SHARED, SCENE, REPLACE, play=play, isolate=machine_place.settle)
-    arguments = script.arguments(SHARED, SCENE, REPLACE, kube.IMAGE)
+        lab.run(WithManager, SHARED, SCENE, ROUTING, play=play, isolate=machine_place.settle)
+    arguments = script.arguments(SHARED, SCENE, ROUTING, kube.IMAGE)
     machine_place.need_vm()
     end_on_signals()
-    words = ["--replace", arguments.replace]
+    words = ["--routing", arguments.routing]
     words += ["--scene", arguments.scene] if arguments.scene else []
     with tempfile.TemporaryDirectory(prefix="natra-manager-", dir="/tmp") as shared:
         machine_place.prepare(arguments, shared)
