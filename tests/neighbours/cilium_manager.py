@@ -7,8 +7,8 @@ pod's annotations. A table says what passes of a stream in each direction, in Mb
 requests wait beside them, with equal and with different limits, and with more streams: net/manager.py
 has the same one of the manager's calls. Then the lab's scene is played in natra's default mode, where
 natra's limits are the smaller ones by its configuration. With --routing bpf Cilium redirects past the
-host's stack, so that a packet keeps its socket, which sends no more until it has left; with host it
-does as where iptables masquerade.
+host's stack, so that a packet keeps its socket, which sends no more until it has left. With host it
+does not, as where iptables masquerade, and the manager limits nothing that comes in.
 """
 import json
 import os
@@ -87,13 +87,14 @@ class Pair:
     def __init__(self, neighbour, agent, own, its, streams):
         self.cluster, self.agent, self.own, self.its = neighbour.cluster, agent, own, its
         self.streams, self.report = streams, self.cluster.report
+        self.lost = ("in",) if not own and neighbour.is_legacy else ()
         self.what = f"natra {own or 'off'}, manager {its or 'off'}, {streams} each way"
 
     def cell(self):
         per_second = self.traffic.rates(SPAN)
         sums = [sum(rate for (_, w), rate in per_second.items() if w == way) for way in ("in", "out")]
         return judge(self.report, self.what, sums,
-                     smaller(self.own, self.its), self.cluster.client, self.pod, SPAN)
+                     smaller(self.own, self.its), self.cluster.client, self.pod, SPAN, self.lost)
 
     def told(self):
         """Look what natra says of two limits."""

@@ -74,11 +74,14 @@ class Manager:
                struct.pack("=QQQ", per_second or bits("100G"), 0, HORIZON_NS))
 
 
-def judge(rep, what, rates, least, client, pod, seconds):
+def judge(rep, what, rates, least, client, pod, seconds, lost=()):
     """Compare the rates in and out with the smaller of the limits, and let small requests pass over
-    one connection to the pod. Return a row's cells."""
+    one connection to the pod. What is `lost` has no limit. Return a row's cells."""
     for way, rate in zip(("in", "out"), rates):
-        rep.most(f"{what}: {way}, of the smaller", rate / bits(least), 1.1)
+        if way in lost:
+            rep.least(f"{what}: {way}, without a limit", rate / bits(least), 3)
+        else:
+            rep.most(f"{what}: {way}, of the smaller", rate / bits(least), 1.1)
     # What comes in waits for its acknowledgements, which are in the manager's queue.
     rep.least(f"{what}: out, of the smaller", rates[1] / bits(least), 0.9)
     waited = json.loads(client.run(find_rr(), "client", pod.ip, str(PORT), "64", str(REQUESTS),
