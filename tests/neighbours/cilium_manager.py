@@ -87,14 +87,14 @@ class Pair:
     def __init__(self, neighbour, agent, own, its, streams):
         self.cluster, self.agent, self.own, self.its = neighbour.cluster, agent, own, its
         self.streams, self.report = streams, self.cluster.report
-        self.lost = ("in",) if not own and neighbour.is_legacy else ()
+        both = smaller(own, its)
+        self.limits = (own if neighbour.is_legacy else both, both)
         self.what = f"natra {own or 'off'}, manager {its or 'off'}, {streams} each way"
 
     def cell(self):
         per_second = self.traffic.rates(SPAN)
         sums = [sum(rate for (_, w), rate in per_second.items() if w == way) for way in ("in", "out")]
-        return judge(self.report, self.what, sums,
-                     smaller(self.own, self.its), self.cluster.client, self.pod, SPAN, self.lost)
+        return judge(self.report, self.what, sums, self.limits, self.cluster.client, self.pod, SPAN)
 
     def told(self):
         """Look what natra says of two limits."""
@@ -136,9 +136,10 @@ def pairs(neighbour, agent):
     report.equal("the node's interface has the manager's fq", "fq" in qdiscs.split(), True)
     head = [*HEAD[:3], "streams", *HEAD[3:]]
     table(head, ["---"] * len(head))
-    for own, its, streams in (*((*pair, 1) for pair in ((None, RATE), *PAIRS)),
-                              (None, RATE, MANY), (RATE, None, MANY), (RATE, RATE, MANY)):
-        table(Pair(neighbour, agent, own, its, streams).play())
+    # natra's list stays when its agent stops, so the manager alone is first.
+    for own, its in ((None, RATE), *PAIRS):
+        for streams in (1, MANY):
+            table(Pair(neighbour, agent, own, its, streams).play())
 
 
 def play(neighbour, agent, arguments):
