@@ -54,7 +54,7 @@ static char *fill(const char *form, const struct word *words, size_t len,
 	return page.text;
 }
 
-void found(const struct finder *f, ...)
+static void add(const struct finder *f, bool is_note, va_list args)
 {
 	struct doctor_report *report = f->report;
 	const char *subject = f->pod ? pod_title(f->pod) : "node";
@@ -62,12 +62,9 @@ void found(const struct finder *f, ...)
 					{"natractl", f->node->natractl}};
 	size_t len = 2;
 	const char *key;
-	va_list args;
 
-	va_start(args, f);
 	while (len < WORDS_MAX && (key = va_arg(args, const char *)))
 		words[len++] = (struct word){key, va_arg(args, const char *)};
-	va_end(args);
 	report->findings =
 		memory_grow(report->findings,
 			    (report->len + 1) * sizeof(report->findings[0]));
@@ -76,7 +73,25 @@ void found(const struct finder *f, ...)
 		.subject = text_copy(subject),
 		.text = fill(f->check->text, words, len, false),
 		.mend = fill(f->check->mend, words, len, true),
-		.is_note = f->check->is_note,
+		.is_note = is_note,
 	};
-	report->faults += !f->check->is_note;
+	report->faults += !is_note;
+}
+
+void found(const struct finder *f, ...)
+{
+	va_list args;
+
+	va_start(args, f);
+	add(f, false, args);
+	va_end(args);
+}
+
+void found_note(const struct finder *f, ...)
+{
+	va_list args;
+
+	va_start(args, f);
+	add(f, true, args);
+	va_end(args);
 }

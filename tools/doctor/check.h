@@ -18,7 +18,6 @@ struct check {
 	 * without that: whom the finding is about, and how natractl is called here. */
 	const char *text, *mend;
 	void (*look)(const struct finder *f);
-	bool is_note; /* what it finds is no fault */
 };
 
 struct finder {
@@ -32,6 +31,8 @@ struct finder {
 /* Reports what the check has found. The arguments are pairs of a word and its value,
  * and NULL behind the last one. */
 void found(const struct finder *f, ...) __attribute__((sentinel));
+/* The same of what is no fault. */
+void found_note(const struct finder *f, ...) __attribute__((sentinel));
 
 /* The checks of each table run in its order. The table ends with an empty row. */
 extern const struct check checks_of_node[];

@@ -296,10 +296,10 @@ static void report_exempt(const struct finder *f, const char *direction,
 	(void)snprintf(
 		percent, sizeof(percent), "%u",
 		(unsigned int)((double)s->unlimited.bytes * 100 / (double)all));
-	found(f, "percent", percent, "direction", direction, "list",
-	      policy->shaped_subnets_len ? "not in shapedSubnets"
-					 : "in unshapedSubnets",
-	      "id", f->pod->id, NULL);
+	found_note(f, "percent", percent, "direction", direction, "list",
+		   policy->shaped_subnets_len ? "not in shapedSubnets"
+					      : "in unshapedSubnets",
+		   "id", f->pod->id, NULL);
 }
 
 static void exempt(const struct finder *f)
@@ -448,7 +448,7 @@ const struct check checks_of_limits[] = {
 	 "{=enter}ip -details link show {ifname}", unnamed_interface},
 	{"exempt",
 	 "{percent} % of the bytes {direction} were of peers {list}, which are not limited",
-	 "{=natractl} show {id}", exempt, .is_note = true},
+	 "{=natractl} show {id}", exempt},
 	{"over-limit",
 	 "small flows are not charged, and with them {factor} times the limit{of} passed {direction} in a second of the last ten minutes",
 	 "{=natractl} set {id} --fast-pass strict", over_limit},

@@ -184,7 +184,8 @@ static void no_rate(const struct finder *f)
 	if (f->node->request->pod && pod->has_result && pod->wish_code == 0 &&
 	    !policy_has_limits(&pod->wish.settings.policy) &&
 	    !args_of(pod, "bandwidth") && !pod->has_info)
-		report(f, "", "", "");
+		found_note(f, "namespace", pod->cached.pod_namespace, "pod",
+			   pod->cached.pod_name, NULL);
 }
 
 static void no_capability(const struct finder *f)
@@ -273,8 +274,8 @@ static void changed(const struct finder *f)
 		return;
 	in_now = rate_text(have->ingress_rate_bits_per_sec);
 	out_now = rate_text(have->egress_rate_bits_per_sec);
-	found(f, "in", in, "out", out, "in_now", in_now, "out_now", out_now,
-	      "id", f->pod->id, NULL);
+	found_note(f, "in", in, "out", out, "in_now", in_now, "out_now",
+		   out_now, "id", f->pod->id, NULL);
 }
 
 #define ANNOTATE "kubectl -n {namespace} annotate --overwrite pod {pod} "
@@ -295,8 +296,7 @@ const struct check checks_of_order[] = {
 	 ANNOTATE "{key}-", unknown},
 	{"no-rate",
 	 "it had no annotation kubernetes.io/ingress-bandwidth or egress-bandwidth when it was made",
-	 ANNOTATE "kubernetes.io/egress-bandwidth=10M", no_rate,
-	 .is_note = true},
+	 ANNOTATE "kubernetes.io/egress-bandwidth=10M", no_rate},
 	{"made-without-capability",
 	 "it was made when natra's element lacked the capability bandwidth, so its annotations had no effect",
 	 RECREATE, no_capability},
@@ -312,6 +312,6 @@ const struct check checks_of_order[] = {
 	{"changed",
 	 "its limits were changed since it was made: ingress {in_now} instead of {in}, egress {out_now} instead of {out} bit/s",
 	 "{=natractl} set {id} --ingress-rate {in} --egress-rate {out}",
-	 changed, .is_note = true},
+	 changed},
 	{0},
 };
