@@ -30,7 +30,7 @@ from manager import HEAD, PAIRS, PORT, RATE, THROTTLE, find_rr, judge, mode_of, 
 from limiters import bits
 from node import wait
 from plugin import attachments, natractl
-from pods import rates
+from pods import DEFAULT, rates
 from script import option
 from traffic import Traffic
 
@@ -128,6 +128,14 @@ class Pair:
         return [mode, self.own or "off", self.its or "off", str(self.streams), *cells]
 
 
+def compile_all(pods):
+    """Start a pod, for which Cilium compiles its programs. That takes an emulated CPU minutes, and
+    the runtime gives the pod up meanwhile, which is no failure here."""
+    pods.start({"first": None}, 600)
+    pods.end(["first"])
+    pods.api.delete(f"{DEFAULT}/events")
+
+
 def pairs(neighbour, agent):
     """Print the table of limits that meet."""
     report = neighbour.cluster.report
@@ -143,6 +151,7 @@ def pairs(neighbour, agent):
 
 
 def play(neighbour, agent, arguments):
+    compile_all(neighbour.cluster.pods)
     if arguments.scene != "lab":
         pairs(neighbour, agent)
     if arguments.scene != "pairs":
