@@ -129,10 +129,11 @@ class Pair:
 
 
 def compile_all(pods):
-    """Start a pod, for which Cilium compiles its programs. That takes an emulated CPU minutes, and
-    the runtime gives the pod up meanwhile, which is no failure here."""
-    pods.start({"first": None}, 600)
-    pods.end(["first"])
+    """Start pods, for which Cilium compiles its programs. That takes an emulated CPU minutes, and
+    the runtime gives a pod up meanwhile, which is no failure here."""
+    for name, annotations in ("first", None), ("limited", rates(RATE, RATE)):
+        pods.start({name: annotations}, 600)
+        pods.end([name])
     pods.api.delete(f"{DEFAULT}/events")
 
 
