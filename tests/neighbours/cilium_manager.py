@@ -173,9 +173,7 @@ def main():
         machine_place.prepare(arguments, shared)
         try:
             with machine_place.machine(arguments, SECONDS, *words) as vm:
-                while not vm.poll():
-                    time.sleep(0.1)
-                sys.exit(vm.end())
+                sys.exit(vm.wait())
         except VmError as e:
             note(f"error: {e}")
             sys.exit(e.code)

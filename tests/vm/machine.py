@@ -381,6 +381,12 @@ class Machine:
             self.gave_up = self.boots > 1 or not self._boot_again("hung")
         return self.gave_up
 
+    def wait(self):
+        """Wait until there is nothing more to wait for, and return the command's exit code."""
+        while not self.poll():
+            time.sleep(0.1)
+        return self.end()
+
     def _boot_again(self, what):
         """Return whether a VM that died or hung before its command started was
         booted once more."""
