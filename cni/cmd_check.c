@@ -48,7 +48,8 @@ static bool is_limited_without_rate(struct call *call,
 	r = natra_query(call->n, call->id, &info);
 	if (r == -ENOENT)
 		return would_be_limited(call, settings);
-	/* Of the classes there is the length alone. */
+	/* natra_query tells how many classes there are, and not which, so that
+	 * policy_has_limits does not see them. */
 	return r == 0 &&
 	       (info.policy.classes_len || policy_has_limits(&info.policy));
 }

@@ -385,7 +385,7 @@ def all_scenes(neighbour, agent, arguments):
     """Play the scene of each attach mode."""
     table(KEYS, ["---"] * len(KEYS))
     for mode in arguments.mode.split(",") if arguments.mode else Natra.modes():
-        # What no bound could be judged by is played once more, as a whole.
+        # A scene in which a bound failed is played once more, as a whole.
         table(neighbour.cluster.report.measure(mode, Scene(neighbour, agent, mode).play))
 
 

@@ -31,7 +31,7 @@ struct finder {
 /* Reports what the check has found. The arguments are pairs of a word and its value,
  * and NULL behind the last one. */
 void found(const struct finder *f, ...) __attribute__((sentinel));
-/* The same of what is no fault. */
+/* Reports, in the same way, something that is no fault. */
 void found_note(const struct finder *f, ...) __attribute__((sentinel));
 
 /* The checks of each table run in its order. The table ends with an empty row. */

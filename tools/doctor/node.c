@@ -183,7 +183,7 @@ static char *install_command(const struct install_request *request)
 	};
 	struct shell shell = {0};
 
-	/* It is without --bpffs, because the files that it writes are not there. */
+	/* `natractl install` takes no --bpffs here: it writes files outside of any bpffs. */
 	shell_word(&shell, "natractl");
 	shell_word(&shell, "install");
 	for (size_t n = 0; n < sizeof(options) / sizeof(options[0]); n++) {

@@ -307,7 +307,7 @@ static void write_bypassed(const struct writer *w, const struct row *row)
 		struct row_labels labels =
 			labels_of(row, natra_direction_name(i), NULL);
 
-		/* It is 0 also where nobody has looked. */
+		/* The percentage is 0 also where nobody has looked. */
 		if (row->is_inspected && d->is_there)
 			exposition_percent(w->e, labels.list,
 					   d->bypassed_percent);
