@@ -248,8 +248,11 @@ def main(rep, args):
     sh("ip", "link", "set", "lo", "up")
     for mode in MODES:
         one_mode(rep, args, mode, rows)
-    if not args.table:
-        return
+        if args.table:
+            write_table(args, rows, load)
+
+
+def write_table(args, rows, load):
     with open(args.table, "w") as f:
         print(f"""{args.printed}
 A node with {args.pods} pods while pods start and end at a rate
