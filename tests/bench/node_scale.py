@@ -83,8 +83,10 @@ class Rtnl:
 
 
 class Pods:
-    def __init__(self, mode, upstream):
-        self.mode = mode
+    """The pods of the node, each of which is in the API server as long as it is there."""
+
+    def __init__(self, mode, upstream, api):
+        self.mode, self.api = mode, api
         self.program = upstream if mode == "upstream" else find_natra()
         self.lock, self.count, self.live = threading.Lock(), 0, []
         self.times = []
@@ -106,6 +108,7 @@ class Pods:
         with self.lock:
             self.count += 1
             name = f"p{self.count}"
+            self.api.put(name)
         veth = Veth(f"n{self.count}-{name}", f"v{name}")
         conf = self.conf(veth)
         answer = call(self.program, "ADD", conf, **self.env(name, veth))
@@ -119,6 +122,7 @@ class Pods:
     def end(self):
         with self.lock:
             name, veth = self.live.pop(0)
+            self.api.delete(name)
         os.unlink(f"{RESULTS}/net-{name}-eth0")
         call(self.program, "DEL", self.conf(veth), **self.env(name, veth))
         veth.close()
@@ -156,14 +160,14 @@ def at_rate(pool, rate, seconds, once):
     return done
 
 
-def edit(api, pods, stop, per_second, done):
+def edit(pods, stop, per_second, done):
     """Change the rates of pods in turn."""
     n = 0
     while per_second and not stop.wait(1 / per_second):
         with pods.lock:
             name = pods.live[n % len(pods.live)][0]
+            pods.api.put(name, {OUT: f"{11 + n % 50}M"})
         n += 1
-        api.put(name, {OUT: f"{11 + n % 50}M"})
     done.append(n)
 
 
@@ -174,13 +178,13 @@ def cpu_seconds(pid):
     return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
 
-def measure(pods, agent, api, rate, args):
+def measure(pods, agent, rate, args):
     def once():
         pods.start()
         pods.end()
 
     stop, edits, pods.times = threading.Event(), [], []
-    editor = threading.Thread(target=edit, args=(api, pods, stop, args.edits * bool(agent), edits))
+    editor = threading.Thread(target=edit, args=(pods, stop, args.edits * bool(agent), edits))
     before = agent and cpu_seconds(agent.process.pid)
     followed = changes(agent) if agent else 0
     rtnl = Rtnl(args.seconds)
@@ -202,7 +206,8 @@ def measure(pods, agent, api, rate, args):
 
 
 def one_mode(rep, args, mode, rows):
-    pods = Pods(mode, args.upstream)
+    api = ApiServer()
+    pods = Pods(mode, args.upstream, api)
     try:
         with_pods(rep, args, pods, rows)
     finally:
@@ -210,32 +215,31 @@ def one_mode(rep, args, mode, rows):
         while pods.live:
             pods.end()
             time.sleep(0.02)
+        api.close()
 
 
 def with_pods(rep, args, pods, rows):
     """Measure each rate of starts beside these many pods."""
     os.makedirs(RESULTS, exist_ok=True)
-    api = ApiServer()
     token = "/var/lib/token"
     with open(token, "w") as f:
         f.write("secret\n")
     with ThreadPoolExecutor(CALLERS) as pool:
         list(pool.map(lambda _: pods.start(), range(args.pods)))
     agent = None if pods.mode == "upstream" else Agent(
-        "--no-install", "--node", "node-1", "--api-server", api.url, "--token-file", token,
+        "--no-install", "--node", "node-1", "--api-server", pods.api.url, "--token-file", token,
         "--ca-file", "")
     if agent:
         agent.wait("msg=ready part=pods")
         agent.wait("msg=ready part=api")
     for rate in args.rates:
-        row = measure(pods, agent, api, rate, args)
+        row = measure(pods, agent, rate, args)
         rows.append(row)
         rep.shown(f"{pods.mode}, {row[1]} starts/s", line(row))
     rep.equal(f"{pods.mode}: pods that are limited",
               len(plugin.attachments()) if agent else args.pods, args.pods)
     if agent:
         agent.stop()
-    api.close()
 
 
 def line(row):

@@ -119,22 +119,39 @@ static enum hook_state restore(const struct hooks *hooks,
 	return r == 0 ? HOOK_RESTORED : HOOK_LOST;
 }
 
+static bool is_wanted(const struct hook_entry *entry, enum hooks_task task)
+{
+	switch (task) {
+	case HOOKS_LOOK:
+		return !entry || entry->is_asked;
+	case HOOKS_LOOK_AT_ALL:
+		return true;
+	case HOOKS_RESTORE:
+		break;
+	}
+	return entry && entry->is_missing && entry->may_restore;
+}
+
 static enum hook_state look(const struct hooks *hooks,
 			    const struct found *found,
-			    const struct hook_entry *entry, bool all)
+			    const struct hook_entry *entry,
+			    enum hooks_task task)
 {
 	int r;
 
-	if (entry && !entry->is_asked && !all)
+	if (!is_wanted(entry, task))
 		return HOOK_UNKNOWN;
 	r = has_place(hooks->n, found);
 	if (r != 0)
 		return r < 0 ? HOOK_UNKNOWN : HOOK_WELL;
-	return entry && !entry->may_restore ? HOOK_LOST : restore(hooks, found);
+	if (task == HOOKS_RESTORE)
+		return restore(hooks, found);
+	return entry && !entry->may_restore ? HOOK_LOST : HOOK_MISSING;
 }
 
 void hooks_job_run(const struct jobs *jobs, const struct hook_entry *list,
-		   size_t len, bool all, struct hooks_report *report)
+		   size_t len, enum hooks_task task,
+		   struct hooks_report *report)
 {
 	struct hooks hooks = {.log = jobs->log};
 	int r = jobs_open(jobs, &hooks.n);
@@ -152,7 +169,7 @@ void hooks_job_run(const struct jobs *jobs, const struct hook_entry *list,
 			entry = list[j].ifindex == found->ifindex ? &list[j]
 								  : NULL;
 		report->list[i].ifindex = found->ifindex;
-		report->list[i].state = look(&hooks, found, entry, all);
+		report->list[i].state = look(&hooks, found, entry, task);
 		report->len = i + 1;
 	}
 	report->r = r;

@@ -12,8 +12,9 @@
 /* A host-side interface with programs of natra's, by its index. */
 struct hook_entry {
 	uint32_t ifindex;
-	bool is_dirty; /* something changed there */
-	bool is_asked; /* ... of which the job is to find out what */
+	bool is_dirty;   /* something changed there */
+	bool is_asked;   /* ... of which the job is to find out what */
+	bool is_missing; /* the last look did not find natra's place there */
 	bool may_restore;
 	bool is_given_up;
 	uint32_t rounds; /* how often its place was given back */
@@ -25,6 +26,7 @@ struct hook_entry {
 enum hook_state {
 	HOOK_UNKNOWN, /* not looked at, or it could not be */
 	HOOK_WELL,
+	HOOK_MISSING, /* it has no place, or is being attached again just now */
 	HOOK_RESTORED,
 	HOOK_LOST, /* ... and not given back */
 };
@@ -39,9 +41,14 @@ struct hooks_report {
 	} list[HOOKS_MAX];
 };
 
-/* Looks at the entries that are asked for, and at interfaces that are in none; at all of them, if
- * `all`. */
+enum hooks_task {
+	HOOKS_LOOK, /* at the entries that are asked for, and at interfaces that are in none */
+	HOOKS_LOOK_AT_ALL,
+	HOOKS_RESTORE, /* the entries that are missing, if they still are */
+};
+
 void hooks_job_run(const struct jobs *jobs, const struct hook_entry *list,
-		   size_t len, bool all, struct hooks_report *report);
+		   size_t len, enum hooks_task task,
+		   struct hooks_report *report);
 
 #endif

@@ -9,7 +9,9 @@
 #include "../common/memory.h"
 #include "tcnotice.h"
 
-#define JOB_MAX_MS     60000
+/* A look at 1000 pods may take minutes while others always hold RTNL, the kernel's lock for the changes
+ * of all interfaces. */
+#define JOB_MAX_MS     300000
 /* Who replaces its filters does so in several calls. */
 #define GATHER_MS      20
 /* Jobs that follow each other have this between their beginnings, and much more where what
@@ -56,11 +58,20 @@ static bool may_look(const struct hook_entry *entry, uint64_t now_ms)
 	return !entry->vain_looks || entry->asked_ms + gap_ms(entry) <= now_ms;
 }
 
+/* Returns the least time from one look to the next. For as long as a look took, it leaves RTNL to
+ * others. */
+static uint64_t least_gap_ms(const struct hookwatch *h)
+{
+	const uint64_t gap = h->has_failed ? STRANGE_GAP_MS : GAP_MS;
+
+	return gap > 2 * h->took_ms ? gap : 2 * h->took_ms;
+}
+
 /* Sets the timer for the first thing that is to be done. */
 static void arm(struct hookwatch *h)
 {
 	const uint64_t now_ms = clock_ms();
-	const uint64_t least_ms = h->has_failed ? STRANGE_GAP_MS : GAP_MS;
+	const uint64_t least_ms = least_gap_ms(h);
 	uint64_t at_ms = h->looked_ms + PERIOD_MS;
 
 	if (h->work.pid || h->work.is_waiting)
@@ -73,14 +84,12 @@ static void arm(struct hookwatch *h)
 
 		if (!entry->is_dirty || entry->is_given_up)
 			continue;
-		if (entry_ms < h->looked_ms + least_ms)
-			entry_ms = h->looked_ms + least_ms;
 		if (entry->vain_looks &&
 		    entry_ms < entry->asked_ms + gap_ms(entry))
 			entry_ms = entry->asked_ms + gap_ms(entry);
 		at_ms = entry_ms < at_ms ? entry_ms : at_ms;
 	}
-	if (h->looks_at_all)
+	if (h->looks_at_all || at_ms < h->looked_ms + least_ms)
 		at_ms = h->looked_ms + least_ms;
 	timer_set(&h->next,
 		  at_ms > now_ms + GATHER_MS ? at_ms - now_ms : GATHER_MS);
@@ -122,8 +131,7 @@ static void run(void *arg)
 {
 	const struct hookwatch *h = arg;
 
-	hooks_job_run(h->jobs, h->list, h->len, h->asks_for_all,
-		      h->work.report);
+	hooks_job_run(h->jobs, h->list, h->len, h->task, h->work.report);
 }
 
 static void look(void *arg)
@@ -149,10 +157,19 @@ static void look(void *arg)
 		entry->is_dirty = false;
 		entry->asked_ms = now_ms;
 	}
-	/* The job may have to wait. What changes from here on is for the next one. */
-	h->asks_for_all = h->looks_at_all;
+	/* What changes from here on is for the next one. */
+	h->task = h->looks_at_all ? HOOKS_LOOK_AT_ALL : HOOKS_LOOK;
 	h->looks_at_all = h->is_strange = false;
 	h->looked_ms = now_ms;
+	h->work.sets_limits = false;
+	work_start(&h->work);
+}
+
+/* Gives places back while no other job attaches anything again. */
+static void restore(struct hookwatch *h)
+{
+	h->task = HOOKS_RESTORE;
+	h->work.sets_limits = true;
 	work_start(&h->work);
 }
 
@@ -175,6 +192,7 @@ static void update(struct hookwatch *h, struct hook_entry *entry,
 {
 	const uint64_t now_ms = clock_ms();
 
+	entry->is_missing = state == HOOK_MISSING;
 	if (state == HOOK_WELL && entry->is_asked &&
 	    entry->vain_looks < VAIN_LOOKS_MAX)
 		entry->vain_looks++;
@@ -197,9 +215,10 @@ static void update(struct hookwatch *h, struct hook_entry *entry,
 /* Keeps in mind what a job was to look at that failed. */
 static void ask_again(struct hookwatch *h)
 {
-	h->looks_at_all |= h->asks_for_all;
+	h->looks_at_all |= h->task == HOOKS_LOOK_AT_ALL;
 	for (size_t i = 0; i < h->len; i++)
-		h->list[i].is_dirty |= h->list[i].is_asked;
+		h->list[i].is_dirty |=
+			h->list[i].is_asked || h->list[i].is_missing;
 }
 
 static void done(void *arg, enum work_end end)
@@ -207,7 +226,10 @@ static void done(void *arg, enum work_end end)
 	struct hookwatch *h = arg;
 	const struct hooks_report *report = h->work.report;
 	struct hook_entry *list;
+	bool is_missing = false;
 
+	if (h->task != HOOKS_RESTORE)
+		h->took_ms = clock_ms() - h->looked_ms;
 	if (end != WORK_DONE || report->r < 0) {
 		if (!h->has_failed)
 			log_write(
@@ -234,12 +256,16 @@ static void done(void *arg, enum work_end end)
 				.may_restore = true,
 			};
 		update(h, &list[i], report->list[i].state);
+		is_missing |= list[i].is_missing;
 		h->health->contested_hooks += list[i].is_given_up;
 	}
 	free(h->list);
 	h->list = list;
 	h->len = report->len;
-	arm(h);
+	if (is_missing)
+		restore(h);
+	else
+		arm(h);
 }
 
 int hookwatch_open(struct hookwatch *h, struct workers *workers)
@@ -258,7 +284,6 @@ int hookwatch_open(struct hookwatch *h, struct workers *workers)
 		.arg = h,
 		.report_size = sizeof(struct hooks_report),
 		.time_max_ms = JOB_MAX_MS,
-		.sets_limits = true,
 	};
 	r = work_open(&h->work, workers);
 	if (r == 0)

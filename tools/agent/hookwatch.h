@@ -20,15 +20,18 @@ struct hookwatch {
 	const struct jobs *jobs;
 	struct health *health;
 	struct source notices;
+	/* A look runs beside other jobs, because it may take minutes where very many pods start. A job
+	 * that gives places back waits for those that set limits. */
 	struct work work;
+	enum hooks_task task; /* of the present job */
 	struct timer next;
 	struct hook_entry *list;
 	size_t len;
-	bool looks_at_all; /* the next job does */
-	bool asks_for_all; /* the present one does */
+	bool looks_at_all; /* the next look does */
 	bool has_failed;   /* the last job, which was said */
 	bool is_strange; /* something changed where no hook of natra's is known */
-	uint64_t looked_ms; /* when the last job began */
+	uint64_t looked_ms; /* when the last look began */
+	uint64_t took_ms;   /* how long it took */
 };
 
 /* The members jobs and health are set by the caller. Returns 0 or -errno. */
