@@ -422,4 +422,6 @@ def run(kind, *options, play=all_scenes, isolate=isolate_node):
                     print(f"--- {name}\n{sh('tail', '-n', '30', f'/var/log/{name}')}")
             raise
 
-    kube.run_script(told, MODE, *options, isolate=isolate)
+    if play is all_scenes:
+        options = (MODE, *options)
+    kube.run_script(told, *options, isolate=isolate)
