@@ -278,6 +278,20 @@ class Edits(Case):
         self.api.put("a", {IN: "2M"}, labels={"phase": "running"})
         self.until("a", (2000000, 0))
 
+    def test_interface_comes_while_the_job_works(self):
+        """The pod's last event has the same annotations, and the job has not found the pod."""
+        self.start_beside_limited_pod()
+        hold = self.node.touch("hold-net+a+eth0")
+        self.api.put("b", {IN: "2M"})
+        self.api.put("a", {IN: "2M"})
+        wait_until(lambda: self.calls("configure"), self.agent.log)
+        self.node.pod("b", {"ingressRate": 1000000}, [natra()], {IN: "1M"})
+        self.node.attached("net/b/eth0", 1000000, 0)
+        self.api.put("b", {IN: "2M"}, labels={"phase": "running"})
+        time.sleep(0.3)
+        hold.unlink()
+        self.until("b", (2000000, 0))
+
     def test_failure_is_tried_again(self):
         self.start_beside_limited_pod()
         self.node.fail("configure", 16)

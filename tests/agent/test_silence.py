@@ -32,6 +32,17 @@ class Silence(Case):
         self.assertEqual(self.agent.count("edits of annotations wait"), 0)
         self.assertGreater(len(self.api.watches), 1)
 
+    def test_server_that_is_behind(self):
+        """It was restored from a backup, so it has nothing for the version that the agent knows."""
+        self.begin()
+        self.api.bookmark()
+        time.sleep(0.2)
+        self.api.watchers.clear()
+        self.api.version = 5
+        self.api.put("a", {IN: "2M"})
+        self.until("a", (2000000, 0))
+        self.assertEqual(self.agent.count("silent for"), 2)
+
     def test_new_connections_fail_too(self):
         self.begin()
 

@@ -9,6 +9,7 @@
 
 #define CHANGED 7
 #define QUIET   8
+#define NEW     9
 
 static void log_nothing(void *arg, enum natra_log_level level, const char *msg)
 {
@@ -54,6 +55,13 @@ static void open_rig(struct rig *rig)
 	rig->h.looked_ms = clock_ms();
 }
 
+/* A job begins when the timer has expired. */
+static void end_job(struct hookwatch *h, enum work_end end)
+{
+	timer_stop(&h->next);
+	h->work.done(h, end);
+}
+
 static void close_rig(struct rig *rig)
 {
 	hookwatch_close(&rig->h);
@@ -67,15 +75,26 @@ TH_TEST(test_failed_job)
 	struct hookwatch *h = &rig.h;
 
 	open_rig(&rig);
-	h->work.done(h, WORK_FAILED);
+	end_job(h, WORK_FAILED);
 	assert_true(h->list[0].is_dirty);
 	assert_false(h->list[1].is_dirty);
 	assert_false(h->looks_at_all);
 	assert_in_range(ms_to_next(h), 1000, 5000);
 	h->task = HOOKS_LOOK_AT_ALL;
-	h->work.done(h, WORK_LATE);
+	end_job(h, WORK_LATE);
 	assert_true(h->looks_at_all);
 	close_rig(&rig);
+}
+
+/* Makes the report of a job that has found one interface. */
+static struct hook_report *report_one(const struct hookwatch *h,
+				      uint32_t ifindex, uint32_t state)
+{
+	struct hooks_report *report = h->work.report;
+
+	*report = (struct hooks_report){.len = 1};
+	report->list[0] = (struct hook_report){ifindex, state, false};
+	return &report->list[0];
 }
 
 static void run_nothing(void *arg)
@@ -92,7 +111,6 @@ TH_TEST(test_order)
 {
 	struct rig rig;
 	struct hookwatch *h = &rig.h;
-	struct hooks_report *report;
 	struct work edit = {
 		.run = run_nothing,
 		.done = done_nothing,
@@ -111,34 +129,78 @@ TH_TEST(test_order)
 		workers_reap(&rig.workers);
 	/* The job of nothing has reported nothing. */
 	work_start(&edit);
-	report = h->work.report;
-	report->len = 2;
-	report->list[0].ifindex = CHANGED;
-	report->list[0].state = HOOK_MISSING;
-	report->list[1].ifindex = QUIET;
-	h->list = memory_grow(h->list, 2 * sizeof(*h->list));
-	h->list[0] =
-		(struct hook_entry){.ifindex = CHANGED, .may_restore = true};
-	h->len = 1;
-	h->work.done(h, WORK_DONE);
+	report_one(h, CHANGED, HOOK_MISSING);
+	end_job(h, WORK_DONE);
 	assert_true(h->work.is_waiting);
 	assert_int_equal(h->task, HOOKS_RESTORE);
 	assert_true(h->list[0].is_missing);
-	assert_false(h->list[1].is_missing);
 	work_close(&edit);
 	close_rig(&rig);
 }
 
-/* The kernel's locks are left to others for as long as a look took. */
+/* RTNL is left to others for as long as a look took, but for what the kernel tells of. */
 TH_TEST(test_slow_look)
 {
 	struct rig rig;
 	struct hookwatch *h = &rig.h;
 
 	open_rig(&rig);
-	h->looked_ms = clock_ms() - 30000;
-	h->work.done(h, WORK_DONE);
+	h->task = HOOKS_LOOK_AT_ALL;
+	h->all_looked_ms = clock_ms() - 30000;
+	end_job(h, WORK_DONE);
 	assert_in_range(ms_to_next(h), 25000, 30001);
+	report_one(h, CHANGED, HOOK_WELL)->has_begun = true;
+	h->task = HOOKS_LOOK;
+	h->looked_ms = clock_ms();
+	end_job(h, WORK_DONE);
+	h->list[0].is_dirty = true;
+	end_job(h, WORK_DONE);
+	assert_in_range(ms_to_next(h), 0, 1000);
+	close_rig(&rig);
+}
+
+/* Looks for changes do not put off the look at all, which links of TCX need. */
+TH_TEST(test_changes_all_the_time)
+{
+	struct rig rig;
+	struct hookwatch *h = &rig.h;
+
+	open_rig(&rig);
+	h->work.run = run_nothing;
+	h->all_looked_ms = clock_ms() - 9000;
+	h->is_strange = true;
+	end_job(h, WORK_DONE);
+	assert_in_range(ms_to_next(h), 0, 1001);
+	h->looked_ms = clock_ms() - 5000;
+	h->all_looked_ms = clock_ms() - 10000;
+	h->next.expired(h);
+	assert_int_equal(h->task, HOOKS_LOOK_AT_ALL);
+	close_rig(&rig);
+}
+
+/* What a job has not seen is looked at soon. */
+TH_TEST(test_not_seen)
+{
+	struct rig rig;
+	struct hookwatch *h = &rig.h;
+
+	open_rig(&rig);
+	h->task = HOOKS_RESTORE;
+	report_one(h, NEW, HOOK_UNKNOWN);
+	end_job(h, WORK_DONE);
+	assert_true(h->list[0].is_dirty);
+	h->list[0] = (struct hook_entry){.ifindex = NEW, .is_asked = true};
+	h->task = HOOKS_LOOK_AT_ALL;
+	report_one(h, NEW, HOOK_UNKNOWN);
+	((struct hooks_report *)h->work.report)->next_ifindex = NEW;
+	end_job(h, WORK_DONE);
+	assert_true(h->list[0].is_dirty);
+	assert_int_equal(h->from_ifindex, NEW);
+	h->list[0].is_dirty = false;
+	report_one(h, NEW, HOOK_WELL)->has_begun = true;
+	end_job(h, WORK_DONE);
+	assert_false(h->list[0].is_dirty);
+	assert_int_equal(h->from_ifindex, 0);
 	close_rig(&rig);
 }
 

@@ -340,6 +340,10 @@ static void conclude(struct edits_queue *q, const struct edit_result *result)
 
 	if (result->is_changed)
 		note_change(q, edit);
+	/* It may have got its interface after the job had looked for it. */
+	if (!result->is_found && edit->is_reported)
+		edit->is_newer = true;
+	edit->is_reported = false;
 	if (edit->is_newer && !edit->is_gone) {
 		edit->is_newer = false;
 		add_last(q, edit);
@@ -433,6 +437,11 @@ bool edits_add(struct edits_queue *q, const struct podevent *event)
 	if (!edit && q->len >= EDITS_PODS_MAX) {
 		free(text);
 		return false;
+	}
+	if (edit) {
+		/* A static pod that comes back has the same uid. */
+		edit->is_gone = false;
+		edit->is_reported = q->work.pid != 0;
 	}
 	if (is_seen(q, event->uid, hash)) {
 		free(text);

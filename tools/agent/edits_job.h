@@ -28,6 +28,8 @@ struct edit {
 	bool is_gone; /* the pod was deleted while this was in the queue */
 	/* The annotations have changed since a job may have begun with the older ones. */
 	bool is_newer;
+	/* The pod was reported again meanwhile, with the same ones. */
+	bool is_reported;
 	/* A job has ended while it worked on this one, which has one by itself now. */
 	bool is_slow;
 	struct edit *next;

@@ -9,6 +9,11 @@
 
 #include "../../src/policy/mode.h"
 #include "../common/memory.h"
+#include "turns.h"
+
+/* A look goes on beside other jobs; those that set limits wait while places are given back. */
+#define LOOK_MAX_MS    60000
+#define RESTORE_MAX_MS 10000
 
 struct found {
 	char id[NATRA_ID_MAX + 1];
@@ -24,6 +29,9 @@ struct hooks {
 	struct log *log;
 	struct found *list;
 	size_t len;
+	const struct hooks_order *order;
+	struct hooks_report *report; /* the walk's processes share it */
+	struct turns turns;
 };
 
 static int add(void *arg, const struct natra_info *info,
@@ -119,6 +127,16 @@ static enum hook_state restore(const struct hooks *hooks,
 	return r == 0 ? HOOK_RESTORED : HOOK_LOST;
 }
 
+static const struct hook_entry *find_entry(const struct hooks_order *order,
+					   uint32_t ifindex)
+{
+	for (size_t i = 0; i < order->len; i++) {
+		if (order->list[i].ifindex == ifindex)
+			return &order->list[i];
+	}
+	return NULL;
+}
+
 static bool is_wanted(const struct hook_entry *entry, enum hooks_task task)
 {
 	switch (task) {
@@ -129,50 +147,122 @@ static bool is_wanted(const struct hook_entry *entry, enum hooks_task task)
 	case HOOKS_RESTORE:
 		break;
 	}
-	return entry && entry->is_missing && entry->may_restore;
+	return entry && entry->is_missing;
 }
 
-static enum hook_state look(const struct hooks *hooks,
-			    const struct found *found,
-			    const struct hook_entry *entry,
-			    enum hooks_task task)
+/* Looks at one interface, or gives its place back. */
+static void look(const struct hooks *hooks, size_t i)
 {
+	const struct found *found = &hooks->list[i];
+	const struct hook_entry *entry =
+		find_entry(hooks->order, found->ifindex);
+	const bool restores = hooks->order->task == HOOKS_RESTORE;
+	uint32_t *state = &hooks->report->list[i].state;
 	int r;
 
-	if (!is_wanted(entry, task))
-		return HOOK_UNKNOWN;
+	/* This holds of what takes too long. */
+	*state = restores ? HOOK_LOST : HOOK_UNKNOWN;
 	r = has_place(hooks->n, found);
-	if (r != 0)
-		return r < 0 ? HOOK_UNKNOWN : HOOK_WELL;
-	if (task == HOOKS_RESTORE)
-		return restore(hooks, found);
-	return entry && !entry->may_restore ? HOOK_LOST : HOOK_MISSING;
+	if (r < 0)
+		*state = HOOK_UNKNOWN;
+	else if (r)
+		*state = HOOK_WELL;
+	else if (!restores)
+		*state = HOOK_MISSING;
+	else if (entry->may_restore)
+		*state = restore(hooks, found);
 }
 
-void hooks_job_run(const struct jobs *jobs, const struct hook_entry *list,
-		   size_t len, enum hooks_task task,
+/* Returns the place in the list of one that the walk begins with. */
+static size_t first(const struct hooks *hooks)
+{
+	for (size_t i = 0; i < hooks->len; i++) {
+		if (hooks->list[i].ifindex == hooks->order->from_ifindex)
+			return i;
+	}
+	return 0;
+}
+
+static int walk(void *arg)
+{
+	struct hooks *hooks = arg;
+	const size_t begin = first(hooks);
+
+	for (size_t n = 0; n < hooks->len; n++) {
+		const size_t i = (begin + n) % hooks->len;
+		const struct found *found = &hooks->list[i];
+
+		if (!is_wanted(find_entry(hooks->order, found->ifindex),
+			       hooks->order->task) ||
+		    !turn_begin(&hooks->turns, found->id))
+			continue;
+		hooks->report->list[i].has_begun = true;
+		look(hooks, i);
+		turn_end();
+	}
+	return 0;
+}
+
+static void list_all(const struct hooks *hooks)
+{
+	struct hooks_report *report = hooks->report;
+
+	report->len = hooks->len;
+	for (size_t i = 0; i < hooks->len; i++) {
+		const uint32_t ifindex = hooks->list[i].ifindex;
+
+		report->list[i].ifindex = ifindex;
+		if (hooks->order->task == HOOKS_RESTORE &&
+		    is_wanted(find_entry(hooks->order, ifindex), HOOKS_RESTORE))
+			report->list[i].state = HOOK_MISSING;
+	}
+}
+
+/* Notes where the next look goes on. */
+static void note_next(const struct hooks *hooks)
+{
+	struct hooks_report *report = hooks->report;
+	const size_t begin = first(hooks);
+
+	for (size_t n = 0; n < hooks->len && !report->next_ifindex; n++) {
+		const size_t i = (begin + n) % hooks->len;
+
+		if (!report->list[i].has_begun &&
+		    hooks->order->task == HOOKS_LOOK_AT_ALL)
+			report->next_ifindex = report->list[i].ifindex;
+	}
+}
+
+void hooks_job_run(const struct jobs *jobs, const struct hooks_order *order,
 		   struct hooks_report *report)
 {
-	struct hooks hooks = {.log = jobs->log};
+	struct hooks hooks = {
+		.log = jobs->log,
+		.order = order,
+		.report = report,
+	};
+	size_t late = 0;
 	int r = jobs_open(jobs, &hooks.n);
 
 	if (r == 0)
 		r = natra_foreach_stats(hooks.n, add, &hooks);
-	if (r < 0)
+	if (r < 0 && hooks.n)
 		(void)snprintf(report->error, sizeof(report->error), "%s",
-			       hooks.n ? natra_error(hooks.n) : strerror(-r));
-	for (size_t i = 0; r == 0 && i < hooks.len; i++) {
-		const struct found *found = &hooks.list[i];
-		const struct hook_entry *entry = NULL;
-
-		for (size_t j = 0; j < len && !entry; j++)
-			entry = list[j].ifindex == found->ifindex ? &list[j]
-								  : NULL;
-		report->list[i].ifindex = found->ifindex;
-		report->list[i].state = look(&hooks, found, entry, task);
-		report->len = i + 1;
+			       natra_error(hooks.n));
+	if (r == 0)
+		r = turns_open(&hooks.turns, order->task == HOOKS_RESTORE
+						     ? RESTORE_MAX_MS
+						     : LOOK_MAX_MS);
+	if (r == 0) {
+		list_all(&hooks);
+		r = turns_run(&hooks.turns, walk, &hooks, &late);
+		note_next(&hooks);
 	}
+	if (r < 0 && !report->error[0])
+		(void)snprintf(report->error, sizeof(report->error), "%s",
+			       strerror(-r));
 	report->r = r;
+	turns_close(&hooks.turns);
 	free(hooks.list);
 	natra_close(hooks.n);
 }

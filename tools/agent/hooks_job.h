@@ -6,8 +6,8 @@
 
 #include "jobs.h"
 
-/* A node has rarely more than 250 pods. Those beyond this are not watched. */
-#define HOOKS_MAX 1024
+/* No node has as many. Those beyond this are not watched. */
+#define HOOKS_MAX 4096
 
 /* A host-side interface with programs of natra's, by its index. */
 struct hook_entry {
@@ -31,14 +31,19 @@ enum hook_state {
 	HOOK_LOST, /* ... and not given back */
 };
 
+struct hook_report {
+	uint32_t ifindex;
+	uint32_t state; /* enum hook_state */
+	bool has_begun;
+};
+
 struct hooks_report {
 	int r;
 	char error[256];
+	/* There was no time for this interface, and for those behind it; 0: for all. */
+	uint32_t next_ifindex;
 	size_t len;
-	struct {
-		uint32_t ifindex;
-		uint32_t state; /* enum hook_state */
-	} list[HOOKS_MAX];
+	struct hook_report list[HOOKS_MAX];
 };
 
 enum hooks_task {
@@ -47,8 +52,14 @@ enum hooks_task {
 	HOOKS_RESTORE, /* the entries that are missing, if they still are */
 };
 
-void hooks_job_run(const struct jobs *jobs, const struct hook_entry *list,
-		   size_t len, enum hooks_task task,
+struct hooks_order {
+	enum hooks_task task;
+	const struct hook_entry *list;
+	size_t len;
+	uint32_t from_ifindex; /* begins there, if it is still there */
+};
+
+void hooks_job_run(const struct jobs *jobs, const struct hooks_order *order,
 		   struct hooks_report *report);
 
 #endif

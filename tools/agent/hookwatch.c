@@ -9,9 +9,8 @@
 #include "../common/memory.h"
 #include "tcnotice.h"
 
-/* A look at 1000 pods may take minutes while others always hold RTNL, the kernel's lock for the changes
- * of all interfaces. */
-#define JOB_MAX_MS     300000
+/* What the job gives itself, and those that take too long. */
+#define JOB_MAX_MS     180000
 /* Who replaces its filters does so in several calls. */
 #define GATHER_MS      20
 /* Jobs that follow each other have this between their beginnings, and much more where what
@@ -58,21 +57,28 @@ static bool may_look(const struct hook_entry *entry, uint64_t now_ms)
 	return !entry->vain_looks || entry->asked_ms + gap_ms(entry) <= now_ms;
 }
 
-/* Returns the least time from one look to the next. For as long as a look took, it leaves RTNL to
- * others. */
 static uint64_t least_gap_ms(const struct hookwatch *h)
 {
-	const uint64_t gap = h->has_failed ? STRANGE_GAP_MS : GAP_MS;
+	return h->has_failed ? STRANGE_GAP_MS : GAP_MS;
+}
 
-	return gap > 2 * h->took_ms ? gap : 2 * h->took_ms;
+/* Returns when all are looked at again. A look at 1000 pods takes a minute while others always hold RTNL,
+ * the kernel's lock for changes of interfaces, and leaves it to them for as long. */
+static uint64_t all_due_ms(const struct hookwatch *h)
+{
+	uint64_t gap = h->looks_at_all ? least_gap_ms(h) : PERIOD_MS;
+
+	if (gap < 2 * h->all_took_ms)
+		gap = 2 * h->all_took_ms;
+	return h->all_looked_ms + gap;
 }
 
 /* Sets the timer for the first thing that is to be done. */
 static void arm(struct hookwatch *h)
 {
 	const uint64_t now_ms = clock_ms();
-	const uint64_t least_ms = least_gap_ms(h);
-	uint64_t at_ms = h->looked_ms + PERIOD_MS;
+	const uint64_t least_ms = h->looked_ms + least_gap_ms(h);
+	uint64_t at_ms = all_due_ms(h);
 
 	if (h->work.pid || h->work.is_waiting)
 		return;
@@ -89,10 +95,14 @@ static void arm(struct hookwatch *h)
 			entry_ms = entry->asked_ms + gap_ms(entry);
 		at_ms = entry_ms < at_ms ? entry_ms : at_ms;
 	}
-	if (h->looks_at_all || at_ms < h->looked_ms + least_ms)
-		at_ms = h->looked_ms + least_ms;
-	timer_set(&h->next,
-		  at_ms > now_ms + GATHER_MS ? at_ms - now_ms : GATHER_MS);
+	at_ms = at_ms < least_ms ? least_ms : at_ms;
+	if (at_ms < now_ms + GATHER_MS)
+		at_ms = now_ms + GATHER_MS;
+	/* Changes that follow each other must not put off the first one's look. */
+	if (h->next.is_set && h->next_ms <= at_ms)
+		return;
+	h->next_ms = at_ms;
+	timer_set(&h->next, at_ms - now_ms);
 }
 
 /* Takes note of a change on an interface. */
@@ -130,17 +140,18 @@ static void changed(void *arg, uint32_t events)
 static void run(void *arg)
 {
 	const struct hookwatch *h = arg;
+	const struct hooks_order order = {h->task, h->list, h->len,
+					  h->from_ifindex};
 
-	hooks_job_run(h->jobs, h->list, h->len, h->task, h->work.report);
+	hooks_job_run(h->jobs, &order, h->work.report);
 }
 
 static void look(void *arg)
 {
 	struct hookwatch *h = arg;
 	const uint64_t now_ms = clock_ms();
+	const bool all = now_ms >= all_due_ms(h);
 
-	if (now_ms - h->looked_ms >= PERIOD_MS)
-		h->looks_at_all = true;
 	for (size_t i = 0; i < h->len; i++) {
 		struct hook_entry *entry = &h->list[i];
 
@@ -150,17 +161,21 @@ static void look(void *arg)
 		}
 		entry->may_restore =
 			entry->rounds < ROUNDS_MAX && due_ms(entry) <= now_ms;
-		entry->is_asked = entry->is_dirty &&
-				  (h->looks_at_all || may_look(entry, now_ms));
+		entry->is_asked =
+			entry->is_dirty && (all || may_look(entry, now_ms));
 		if (!entry->is_asked)
 			continue;
 		entry->is_dirty = false;
 		entry->asked_ms = now_ms;
 	}
 	/* What changes from here on is for the next one. */
-	h->task = h->looks_at_all ? HOOKS_LOOK_AT_ALL : HOOKS_LOOK;
-	h->looks_at_all = h->is_strange = false;
+	h->task = all ? HOOKS_LOOK_AT_ALL : HOOKS_LOOK;
+	h->is_strange = false;
 	h->looked_ms = now_ms;
+	if (all) {
+		h->looks_at_all = false;
+		h->all_looked_ms = now_ms;
+	}
 	h->work.sets_limits = false;
 	work_start(&h->work);
 }
@@ -221,6 +236,25 @@ static void ask_again(struct hookwatch *h)
 			h->list[i].is_asked || h->list[i].is_missing;
 }
 
+/* Returns what is known of an interface apart from its state. */
+static struct hook_entry known(const struct hookwatch *h,
+			       const struct hook_report *seen)
+{
+	const struct hook_entry *old = find(h, seen->ifindex);
+	struct hook_entry entry = {
+		.ifindex = seen->ifindex,
+		.may_restore = true,
+	};
+
+	if (old)
+		entry = *old;
+	/* There was no time for it, or one that gives places back is the first job to see it. */
+	if (!seen->has_begun &&
+	    (!old || (old->is_asked && h->task != HOOKS_RESTORE)))
+		entry.is_dirty = true;
+	return entry;
+}
+
 static void done(void *arg, enum work_end end)
 {
 	struct hookwatch *h = arg;
@@ -228,8 +262,8 @@ static void done(void *arg, enum work_end end)
 	struct hook_entry *list;
 	bool is_missing = false;
 
-	if (h->task != HOOKS_RESTORE)
-		h->took_ms = clock_ms() - h->looked_ms;
+	if (h->task == HOOKS_LOOK_AT_ALL)
+		h->all_took_ms = clock_ms() - h->all_looked_ms;
 	if (end != WORK_DONE || report->r < 0) {
 		if (!h->has_failed)
 			log_write(
@@ -243,18 +277,12 @@ static void done(void *arg, enum work_end end)
 		return;
 	}
 	h->has_failed = false;
+	if (h->task == HOOKS_LOOK_AT_ALL)
+		h->from_ifindex = report->next_ifindex;
 	list = memory_new((report->len + 1) * sizeof(*list));
 	h->health->contested_hooks = 0;
 	for (size_t i = 0; i < report->len; i++) {
-		const struct hook_entry *old = find(h, report->list[i].ifindex);
-
-		if (old)
-			list[i] = *old;
-		else
-			list[i] = (struct hook_entry){
-				.ifindex = report->list[i].ifindex,
-				.may_restore = true,
-			};
+		list[i] = known(h, &report->list[i]);
 		update(h, &list[i], report->list[i].state);
 		is_missing |= list[i].is_missing;
 		h->health->contested_hooks += list[i].is_given_up;
@@ -293,7 +321,7 @@ int hookwatch_open(struct hookwatch *h, struct workers *workers)
 	if (r < 0)
 		return r;
 	h->looks_at_all = true;
-	timer_set(&h->next, GATHER_MS);
+	arm(h);
 	return 0;
 }
 

@@ -20,18 +20,22 @@ struct hookwatch {
 	const struct jobs *jobs;
 	struct health *health;
 	struct source notices;
-	/* A look runs beside other jobs, because it may take minutes where very many pods start. A job
+	/* A look runs beside other jobs, because it may take a minute where very many pods start. A job
 	 * that gives places back waits for those that set limits. */
 	struct work work;
 	enum hooks_task task; /* of the present job */
 	struct timer next;
+	uint64_t next_ms; /* when it expires, if it is set */
 	struct hook_entry *list;
 	size_t len;
 	bool looks_at_all; /* the next look does */
 	bool has_failed;   /* the last job, which was said */
 	bool is_strange; /* something changed where no hook of natra's is known */
 	uint64_t looked_ms; /* when the last look began */
-	uint64_t took_ms;   /* how long it took */
+	/* When the last look at all began, and how long it took; where the next one begins, since there
+	 * was no time for more. */
+	uint64_t all_looked_ms, all_took_ms;
+	uint32_t from_ifindex;
 };
 
 /* The members jobs and health are set by the caller. Returns 0 or -errno. */

@@ -49,7 +49,6 @@ static void programs_done(void *arg, enum work_end end)
 		log_write(k->jobs.log, NATRA_LOG_INFO,
 			  "removed %zu attachments whose pods are gone",
 			  report->removed);
-	k->is_asked = false;
 	pinwatch_begin(&k->pins);
 	work_start(&k->pods);
 }
@@ -121,6 +120,8 @@ static void look(void *arg)
 {
 	struct keeper *k = arg;
 
+	/* Whoever asks from here on may have changed the configuration, of which the programs are. */
+	k->is_asked = false;
 	work_start(&k->programs);
 }
 

@@ -162,7 +162,8 @@ static void done(void *arg, long status, const char *error)
 			return;
 		}
 	}
-	if (status == 410)
+	/* 504: the server is behind this version, perhaps since it was restored from a backup. */
+	if (status == 410 || status == 504)
 		w->version[0] = '\0';
 	if (w->why[0]) {
 		failed(w, w->why);
@@ -206,6 +207,9 @@ static void look_for_silence(struct podwatch *w)
 		  "the API server: silent for %" PRIu64
 		  " s; the watch begins anew",
 		  silent_ms / 1000);
+	/* It has nothing for this version, as one that is behind it. */
+	if (w->heard_ms == w->since_ms)
+		w->version[0] = '\0';
 	begin_anew(w);
 }
 
