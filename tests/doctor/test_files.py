@@ -339,6 +339,33 @@ class States(Case):
         self.assertEqual(list(found), ["agent-silent"])
         self.assertLess(took, 20)
 
+    def test_agent_without_its_api_server(self):
+        """That makes no node unready, so doctor's exit code is 0."""
+        node = self.node()
+        api = "[+] programs\n[-] api: HTTP status 401\n"
+        with socket.create_server(("::", 0), family=socket.AF_INET6,
+                                  dualstack_ipv6=True) as server:
+            port = server.getsockname()[1]
+            for host, said, wanted in (
+                    ("127.0.0.1", f"{api}ready\n", {"agent-api": True}),
+                    ("", f"{api}ready\n", {"agent-api": True}),
+                    ("0.0.0.0", "[+] programs\n[+] api\nready\n", {}),
+                    ("[::]", f"[-] install: no list\n{api}not ready\n",
+                     {"agent-unready": False, "agent-api": True})):
+                with self.subTest(host=host, said=said):
+                    thread = threading.Thread(target=self.answer_once, args=(server, said))
+                    thread.start()
+                    found = self.found(node, options=("--agent", f"{host}:{port}"))
+                    thread.join()
+                    self.assertEqual({n: f["note"] for n, f in found.items()}, wanted)
+                    if wanted:
+                        self.assertIn("wait: api: HTTP status 401", found["agent-api"]["text"])
+
+    def answer_once(self, server, body):
+        with server.accept()[0] as connection:
+            connection.recv(4096)
+            connection.sendall(f"HTTP/1.1 200 OK\r\n\r\n{body}".encode())
+
     def test_agent_that_is_not_ready(self):
         """The real agent, which finds no list to install natra into."""
         node = self.node(lists={}, installed=False)
@@ -386,7 +413,7 @@ class States(Case):
                                   *test_behind.STATES)}
         self.assertEqual(set(names) - tried, {
             "bypassed", "does-not-hold", "over-limit", "privileges", "kernel", "probe", "bpf", "hooks", "bpffs",
-            "agent-silent", "agent-unready", "no-rate", "other-place"})
+            "agent-silent", "agent-unready", "agent-api", "no-rate", "other-place"})
 
 
 if __name__ == "__main__":
