@@ -62,6 +62,14 @@ def rename_by_cilium(n):
     n.copy.rename(str(n.copy) + ".cilium_bak")
 
 
+def single(n):
+    """Let natra be a network's configuration that is no list."""
+    n.by_hand()
+    n.list.unlink()
+    (n.net / "10-natra.conf").write_text(json.dumps(
+        {"cniVersion": "1.0.0", "name": "cbr0", **NATRA}))
+
+
 def set_containerd(n, text):
     path = n.root / "etc/containerd/config.toml"
     path.parent.mkdir(parents=True)
@@ -95,6 +103,9 @@ STATES = (
     ("new-version", OLD, lambda n: [n.edit(p, lambda c: c.update(
         cniVersion="1.1.0")) for p in (n.list, n.copy)]),
     ("no-interface", NEW, lambda n: n.by_hand(first=[NATRA])),
+    ("natra-alone", NEW, lambda n: n.by_hand(NATRA) or n.edit(n.list, lambda c: c.update(
+        plugins=[NATRA]))),
+    ("natra-alone", NEW, single),
     ("twice", NEW, lambda n: n.by_hand(NATRA, NATRA)),
     ("list-and-dropin", NEW, lambda n: n.edit(n.list, lambda c: c[
         "plugins"].append(NATRA))),
@@ -110,6 +121,8 @@ STATES = (
     ("no-plugin-dir", NEW, lambda n: shutil.rmtree(n.bin)),
     ("no-plugin", NEW, lambda n: (n.bin / "natra").unlink()),
     ("foreign-plugin", NEW, lambda n: other_program(n.bin / "natra")),
+    ("foreign-plugin", NEW, lambda n: (n.bin / "natra").rename(
+        n.bin / "natra-0.1") and (n.bin / "natra").symlink_to("natra-0.1")),
     ("plugin-mode", NEW, lambda n: (n.bin / "natra").chmod(0o644)),
     ("plugin-writable", NEW, lambda n: (n.bin / "natra").chmod(0o777)),
     ("plugin-broken", NEW, lambda n: broken(n.bin / "natra")),
@@ -311,6 +324,15 @@ class States(Case):
         found = self.found(node, options=("--platform", "default"))
         self.assertEqual(list(found), ["other-place"])
         self.assertIn("/usr/lib/cni, and not in /opt/cni/bin", found["other-place"]["text"])
+
+    def test_keys_that_count_beside_a_rate_of_the_pods(self):
+        node = self.node()
+        node.edit(node.dropin, lambda c: c.update(ingressPacketRate=9))
+        self.assertEqual(self.found(node), {})
+        node.edit(node.dropin, lambda c: c.update(ingressRate="10M", groupFloor="20M", group={
+            "name": "{namespace}", "ingressRate": "1G"}))
+        self.assertIn("groupFloor: 20000000 is over ingressRate",
+                      self.found(node)["settings"]["text"])
 
     def test_agent(self):
         with socket.socket() as unused:
