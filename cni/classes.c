@@ -115,7 +115,7 @@ int classes_read(struct settings *s, const cJSON *keys, struct natra *n,
 		 struct failure *failure)
 {
 	const cJSON *list = json_get(keys, "classes"), *item;
-	struct natra_policy checked = s->policy;
+	struct natra_policy checked;
 	struct reading reading = {.failure = failure};
 	size_t used =
 		s->policy.shaped_subnets_len + s->policy.unshaped_subnets_len;
@@ -141,14 +141,13 @@ int classes_read(struct settings *s, const cJSON *keys, struct natra *n,
 			return r;
 		reading.number++;
 	}
-	checked.classes = s->classes;
-	checked.classes_len = (size_t)reading.number;
-	/* These are dropped once the annotations have been read. */
-	policy_fields_drop_alone(&checked);
+	s->policy.classes = s->classes;
+	s->policy.classes_len = (size_t)reading.number;
+	checked = s->policy;
+	/* What the annotations may change is judged when they have been read. */
+	policy_leave_group(&checked, NULL);
 	if (natra_policy_check(n, &checked) < 0)
 		return failure_set(failure, CNI_BAD_CONFIG, "%s",
 				   natra_error(n));
-	s->policy.classes = checked.classes;
-	s->policy.classes_len = checked.classes_len;
 	return 0;
 }

@@ -21,7 +21,7 @@ static void ids_free(struct ids *ids)
 
 /* Adds one entry. An entry that cannot be read may stand for an attachment in
  * use, so that nothing is removed then. */
-static int read_entry(const struct call *call, const cJSON *item,
+static int read_entry(const struct call *call, const cJSON *item, size_t at,
 		      struct ids *ids, struct failure *failure)
 {
 	const char *container_id = json_text(json_get(item, "containerID"));
@@ -29,9 +29,9 @@ static int read_entry(const struct call *call, const cJSON *item,
 	char id[NATRA_ID_MAX + 1];
 
 	if (!container_id || !ifname)
-		return failure_set(failure, CNI_BAD_CONFIG,
-				   "%s: entry %zu lacks containerID or ifname",
-				   VALID_KEY, ids->len);
+		return failure_set(
+			failure, CNI_BAD_CONFIG,
+			VALID_KEY "[%zu]: lacks containerID or ifname", at);
 	/* An id that is too long was never attached. */
 	if (!call_format_id(call, container_id, ifname, id, sizeof(id)))
 		return 0;
@@ -42,14 +42,14 @@ static int read_entry(const struct call *call, const cJSON *item,
 static int read_ids(const struct call *call, const cJSON *valid,
 		    struct ids *ids, struct failure *failure)
 {
-	size_t len = (size_t)cJSON_GetArraySize(valid);
+	size_t len = (size_t)cJSON_GetArraySize(valid), at = 0;
 	const cJSON *item;
 	int r = 0;
 
 	ids->list = memory_new(len * sizeof(*ids->list));
 	cJSON_ArrayForEach(item, valid)
 	{
-		r = read_entry(call, item, ids, failure);
+		r = read_entry(call, item, at++, ids, failure);
 		if (r)
 			break;
 	}

@@ -1,11 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "wanted.h"
 
+#include <inttypes.h>
+
 #include "../src/policy/fields.h"
+#include "../tools/common/group.h"
 #include "bandwidth.h"
 #include "classes.h"
 #include "groups.h"
 #include "log.h"
+
+/* Checks the floor beside the rates. If `plain` has another one, the pod has asked for it. */
+static int check_floor(const struct natra_policy *p,
+		       const struct natra_policy *plain,
+		       struct failure *failure)
+{
+	const uint64_t floor = p->group_floor_bits_per_sec;
+	const bool is_asked = floor != plain->group_floor_bits_per_sec;
+	const char *wrong =
+		group_floor_wrong(floor, p->ingress_rate_bits_per_sec,
+				  p->egress_rate_bits_per_sec);
+
+	return wrong ? failure_set(failure, CNI_BAD_CONFIG,
+				   "%s: %" PRIu64 " %s",
+				   is_asked ? "annotation natra.io/group-floor"
+					    : "groupFloor",
+				   floor, wrong)
+		     : 0;
+}
 
 int wanted_read_keys(struct settings *ret, const cJSON *keys,
 		     const struct asker *asker, struct natra *n,
@@ -17,6 +39,9 @@ int wanted_read_keys(struct settings *ret, const cJSON *keys,
 		r = bandwidth_read(ret, keys, asker, n, failure);
 	if (r == 0)
 		r = groups_read(ret, keys, failure);
+	/* A rate of the pod's may be too low for it without a mistake in the keys. */
+	if (r == 0 && !asker->bandwidth && !asker->rates)
+		r = check_floor(&ret->policy, &ret->policy, failure);
 	return r ? r : classes_read(ret, keys, n, failure);
 }
 
@@ -111,5 +136,8 @@ int wanted_read(struct settings *ret, const cJSON *keys,
 	settings_lower(ret, &ret->plain);
 	if (r == 0 && ret->lowered.text[0])
 		log_write(log, NATRA_LOG_WARN, "%s", ret->lowered.text);
+	/* Else groups_attach gives the floor up. */
+	if (r == 0 && !ret->continue_on_error)
+		r = check_floor(&ret->policy, &ret->plain, failure);
 	return r;
 }

@@ -189,10 +189,20 @@ class WithStub(unittest.TestCase):
         self.assertEqual(self.cluster.executed, 2 * [["/bin/natractl", "events", "--since=90s"]])
 
     def test_doctor(self):
-        self.natra("doctor", "shop/web")
-        self.assertEqual(self.cluster.executed, [
-            ["/bin/natractl", "doctor", f"--root={self.tmp}/root", "--platform=default",
-             "shop/web"]])
+        """It looks where the agent does, and asks the agent where that listens."""
+        for listen, asked in (("--listen=127.0.0.1:19810", ["--agent=127.0.0.1:19810"]),
+                              ("--listen=:19810", ["--agent=:19810"]),
+                              ("--listen=[::]:19810", ["--agent=[::]:19810"]),
+                              ("--listen=", []), ("--no-page", [])):
+            with self.subTest(listen=listen):
+                self.cluster.executed.clear()
+                for pod in self.cluster.pods[:3]:
+                    pod["spec"]["containers"][0]["args"][-1] = listen
+                p = self.natra("doctor", "shop/web")
+                self.assertEqual(self.cluster.executed, [
+                    ["/bin/natractl", "doctor", *asked, f"--root={self.tmp}/root",
+                     "--platform=default", "shop/web"]])
+                self.assertNotIn("--agent", p.stderr)
         self.assertEqual(re.findall("^node-.:$", self.natra("doctor").stdout, re.M),
                          ["node-1:", "node-2:"])
 

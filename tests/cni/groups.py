@@ -37,6 +37,8 @@ BAD = [
         ({"group": TENANT, "groupFloor": "x"}, ("groupFloor", "x")),
         ({"groupWeight": 2}, ("groupWeight", "group")),
         ({"groupFloor": "2M"}, ("groupFloor", "group")),
+        ({"rates": None, "group": TENANT, "groupFloor": "20M", "ingressRate": "10M"},
+         ("groupFloor: 20000000 is over ingressRate",)),
 ]
 
 
@@ -151,8 +153,19 @@ def parts(rep, pod):
         pod.run("DEL", group=TENANT)
     a = pod.run("ADD", annotations={FLOOR: "30M"}, allowAnnotations=allowed,
                 group=TENANT)
-    rep.equal("a floor over the pod's own rate", (a.error() > 0, pod.show()),
-              (True, None))
+    rep.equal("a floor over the pod's own rate", (a.error(), a.text().strip(), pod.show()),
+              (7, f"annotation {FLOOR}: 30000000 is over ingressRate", None))
+    keys = {"group": TENANT, "groupFloor": "15M",
+            "classes": [{"name": "lan", "subnets": ["10.0.0.0/8"]}]}
+    a = pod.run("ADD", **keys)
+    rep.equal("the configuration's floor over the pod's own rate",
+              (a.error(), a.text().strip(), pod.show()),
+              (7, "groupFloor: 15000000 is over ingressRate", None))
+    rep.equal("  STATUS, onError continue, CHECK", (
+        pod.run("STATUS", cniVersion="1.1.0", **keys).error(),
+        [pod.run(c, onError="continue", **keys).error() for c in ("ADD", "CHECK")],
+        pod.group()), (0, [0, 0], ("blue", 0, 0)))
+    pod.run("DEL", group=TENANT)
     for rates in RATES, {}:  # over the pod's own, and over the group's
         keys = {"annotations": {FLOOR: "70M"}, "allowAnnotations": allowed, "group": TENANT,
                 "onError": "continue"}

@@ -40,7 +40,7 @@ def fits(schema, value):
 
 def plugin_takes(key, value):
     conf = {"cniVersion": "1.1.0", "name": "schema", "type": "natra", "logFile": "",
-            "ingressRate": "1T", "egressRate": "1T", key: value}
+            "ingressRate": "1P", "egressRate": "1P", key: value}
     if key.startswith("group"):
         conf["group"] = {"name": "team"}
     p = subprocess.run([PLUGIN], input=json.dumps(conf), text=True, capture_output=True,

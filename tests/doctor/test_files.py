@@ -62,6 +62,14 @@ def rename_by_cilium(n):
     n.copy.rename(str(n.copy) + ".cilium_bak")
 
 
+def single(n):
+    """Let natra be a network's configuration that is no list."""
+    n.by_hand()
+    n.list.unlink()
+    (n.net / "10-natra.conf").write_text(json.dumps(
+        {"cniVersion": "1.0.0", "name": "cbr0", **NATRA}))
+
+
 def set_containerd(n, text):
     path = n.root / "etc/containerd/config.toml"
     path.parent.mkdir(parents=True)
@@ -95,6 +103,9 @@ STATES = (
     ("new-version", OLD, lambda n: [n.edit(p, lambda c: c.update(
         cniVersion="1.1.0")) for p in (n.list, n.copy)]),
     ("no-interface", NEW, lambda n: n.by_hand(first=[NATRA])),
+    ("natra-alone", NEW, lambda n: n.by_hand(NATRA) or n.edit(n.list, lambda c: c.update(
+        plugins=[NATRA]))),
+    ("natra-alone", NEW, single),
     ("twice", NEW, lambda n: n.by_hand(NATRA, NATRA)),
     ("list-and-dropin", NEW, lambda n: n.edit(n.list, lambda c: c[
         "plugins"].append(NATRA))),
@@ -110,6 +121,8 @@ STATES = (
     ("no-plugin-dir", NEW, lambda n: shutil.rmtree(n.bin)),
     ("no-plugin", NEW, lambda n: (n.bin / "natra").unlink()),
     ("foreign-plugin", NEW, lambda n: other_program(n.bin / "natra")),
+    ("foreign-plugin", NEW, lambda n: (n.bin / "natra").rename(
+        n.bin / "natra-0.1") and (n.bin / "natra").symlink_to("natra-0.1")),
     ("plugin-mode", NEW, lambda n: (n.bin / "natra").chmod(0o644)),
     ("plugin-writable", NEW, lambda n: (n.bin / "natra").chmod(0o777)),
     ("plugin-broken", NEW, lambda n: broken(n.bin / "natra")),
@@ -312,6 +325,15 @@ class States(Case):
         self.assertEqual(list(found), ["other-place"])
         self.assertIn("/usr/lib/cni, and not in /opt/cni/bin", found["other-place"]["text"])
 
+    def test_keys_that_count_beside_a_rate_of_the_pods(self):
+        node = self.node()
+        node.edit(node.dropin, lambda c: c.update(ingressPacketRate=9))
+        self.assertEqual(self.found(node), {})
+        node.edit(node.dropin, lambda c: c.update(ingressRate="10M", groupFloor="20M", group={
+            "name": "{namespace}", "ingressRate": "1G"}))
+        self.assertIn("groupFloor: 20000000 is over ingressRate",
+                      self.found(node)["settings"]["text"])
+
     def test_agent(self):
         with socket.socket() as unused:
             unused.bind(("127.0.0.1", 0))
@@ -338,6 +360,33 @@ class States(Case):
             thread.join()
         self.assertEqual(list(found), ["agent-silent"])
         self.assertLess(took, 20)
+
+    def test_agent_without_its_api_server(self):
+        """That makes no node unready, so doctor's exit code is 0."""
+        node = self.node()
+        api = "[+] programs\n[-] api: HTTP status 401\n"
+        with socket.create_server(("::", 0), family=socket.AF_INET6,
+                                  dualstack_ipv6=True) as server:
+            port = server.getsockname()[1]
+            for host, said, wanted in (
+                    ("127.0.0.1", f"{api}ready\n", {"agent-api": True}),
+                    ("", f"{api}ready\n", {"agent-api": True}),
+                    ("0.0.0.0", "[+] programs\n[+] api\nready\n", {}),
+                    ("[::]", f"[-] install: no list\n{api}not ready\n",
+                     {"agent-unready": False, "agent-api": True})):
+                with self.subTest(host=host, said=said):
+                    thread = threading.Thread(target=self.answer_once, args=(server, said))
+                    thread.start()
+                    found = self.found(node, options=("--agent", f"{host}:{port}"))
+                    thread.join()
+                    self.assertEqual({n: f["note"] for n, f in found.items()}, wanted)
+                    if wanted:
+                        self.assertIn("wait: api: HTTP status 401", found["agent-api"]["text"])
+
+    def answer_once(self, server, body):
+        with server.accept()[0] as connection:
+            connection.recv(4096)
+            connection.sendall(f"HTTP/1.1 200 OK\r\n\r\n{body}".encode())
 
     def test_agent_that_is_not_ready(self):
         """The real agent, which finds no list to install natra into."""
@@ -386,7 +435,7 @@ class States(Case):
                                   *test_behind.STATES)}
         self.assertEqual(set(names) - tried, {
             "bypassed", "does-not-hold", "over-limit", "privileges", "kernel", "probe", "bpf", "hooks", "bpffs",
-            "agent-silent", "agent-unready", "no-rate", "other-place"})
+            "agent-silent", "agent-unready", "agent-api", "no-rate", "other-place"})
 
 
 if __name__ == "__main__":

@@ -293,8 +293,15 @@ class Harm(Case):
         (node.bin / "natra").write_text("#!/bin/sh\n")
         self.refused(node, words=["natra", "not natra's plugin"])
         r = self.done(node.uninstall())
-        self.assertIn("stays", r.err)
+        self.assertIn("not natra's plugin, and stays", r.err)
         self.assertTrue((node.bin / "natra").exists())
+        # A link may lead to natra's plugin, but is none.
+        (node.bin / "natra").unlink()
+        (node.bin / "natra").symlink_to(PLUGIN)
+        self.refused(node, words=[f"/{BIN}/natra: is there, and is a symbolic link"])
+        r = self.done(node.uninstall())
+        self.assertIn(f"/{BIN}/natra is a symbolic link, and stays", r.err)
+        self.assertTrue((node.bin / "natra").is_symlink())
 
     def test_dropin_of_others_needs_the_plugin(self):
         """Without the plugin each ADD would fail, so not even --force removes it."""

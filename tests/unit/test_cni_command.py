@@ -380,6 +380,10 @@ class Gc(Case):
                 **{"cni.dev/valid-attachments": attachments}),
                 words="cni.dev/valid-attachments")
             self.assertEqual(self.calls, [])
+        # The first one was never attached.
+        self.fails(7, "GC", self.gc(**{"cni.dev/valid-attachments": [
+            {"containerID": "a" * 300, "ifname": "eth0"}, {"ifname": "eth0"}]}),
+                   words="cni.dev/valid-attachments[1]: lacks ")
 
     def test_errors_and_bad_keys(self):
         conf = self.gc(ingressRate="x", attachMode=5,

@@ -78,17 +78,24 @@ static void read_conf(const char *members)
 			 0);
 }
 
+/* Reads the configuration for another pod. */
+static void read_asker(const struct asker *asker)
+{
+	struct failure failure = {0};
+
+	settings_free(&s);
+	assert_int_equal(wanted_read(&s, conf.json, asker, n, &quiet, &failure),
+			 0);
+}
+
 /* Reads the configuration for a pod that has these annotations. */
 static void read_asked(const struct natra_annotation *annotations, size_t len)
 {
 	struct asker asker = shop;
-	struct failure failure = {0};
 
-	settings_free(&s);
 	asker.annotations.annotations = annotations;
 	asker.annotations.annotations_len = len;
-	assert_int_equal(
-		wanted_read(&s, conf.json, &asker, n, &quiet, &failure), 0);
+	read_asker(&asker);
 }
 
 static int attach(void *arg, const struct natra_policy *policy)
@@ -170,6 +177,9 @@ TH_TEST(an_error_leaves_the_group_if_the_pod_goes_on)
 TH_TEST(an_impossible_group_frees_no_pod)
 {
 	static const int refusals[] = {-EINVAL, -ERANGE, -EPERM};
+	const struct natra_policy rates = {
+		.sz = sizeof(rates), .ingress_rate_bits_per_sec = 1000000};
+	const struct asker slow = {.pod = "shop/a", .rates = &rates};
 
 	for (size_t i = 0; i < TH_LEN(refusals); i++) {
 		memset(&fake, 0, sizeof(fake));
@@ -184,8 +194,8 @@ TH_TEST(an_impossible_group_frees_no_pod)
 	}
 	memset(&fake, 0, sizeof(fake));
 	fake.results[0] = -EINVAL;
-	read_conf(BLUE ",\"onError\":\"continue\",\"groupFloor\":\"5M\","
-		       "\"ingressRate\":\"1M\"");
+	read_conf(BLUE ",\"onError\":\"continue\",\"groupFloor\":\"5M\"");
+	read_asker(&slow);
 	assert_int_equal(attach_all(), 0);
 	assert_string_equal(fake.in, "blue");
 	assert_int_equal(s.policy.group_floor_bits_per_sec, 0);
@@ -317,6 +327,21 @@ TH_TEST(what_the_library_refuses_is_no_key)
 		says(&failure, text, "group.", cases[i].msg);
 		s = (struct settings){0};
 	}
+}
+
+/* STATUS refuses a floor over the configuration's rates, whatever becomes of a pod whose own rate is
+ * under it. */
+TH_TEST(a_floor_over_the_keys_is_refused)
+{
+	struct failure failure = {0};
+
+	forget();
+	conf = conf_with(BLUE ",\"onError\":\"continue\",\"groupFloor\":\"5M\","
+			      "\"ingressRate\":\"5M\",\"egressRate\":\"4M\"");
+	assert_int_equal(wanted_read_keys(&s, conf.json, &shop, n, &failure),
+			 CNI_BAD_CONFIG);
+	assert_string_equal(failure.msg,
+			    "groupFloor: 5000000 is over egressRate");
 }
 
 /* A name is nobody else's if the namespace can be told from it, or if that is wanted. */

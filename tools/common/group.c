@@ -89,19 +89,11 @@ bool group_has_rates(const struct natra_group_info *group)
 	       group->egress_rate_bits_per_sec;
 }
 
-/* The library would refuse it, too, but only at each ADD, and by the names of its fields. */
-static int check_floor(const cJSON *object, const struct natra_group_info *g,
-		       struct group_error *error)
+const char *group_floor_wrong(uint64_t floor, uint64_t ingress, uint64_t egress)
 {
-	const uint64_t in = g->ingress_rate_bits_per_sec;
-	const uint64_t out = g->egress_rate_bits_per_sec;
-	const bool over_in = in && g->floor_bits_per_sec > in;
-
-	if (!over_in && (!out || g->floor_bits_per_sec <= out))
-		return 0;
-	return wrong_key("floor", json_get(object, "floor"),
-			 over_in ? "is over ingressRate" : "is over egressRate",
-			 error);
+	if (ingress && floor > ingress)
+		return "is over ingressRate";
+	return egress && floor > egress ? "is over egressRate" : NULL;
 }
 
 int group_read(const cJSON *object, struct natra_group_info *ret,
@@ -113,6 +105,7 @@ int group_read(const cJSON *object, struct natra_group_info *ret,
 		"weight", "floor",       "acrossNamespaces", NULL};
 	struct natra_group_info group = NATRA_INIT(group);
 	const cJSON *unknown = json_find_unknown(object, known);
+	const char *wrong;
 	int r;
 
 	if (!cJSON_IsObject(object))
@@ -132,10 +125,14 @@ int group_read(const cJSON *object, struct natra_group_info *ret,
 		return wrong_key(key, json_get(object, key), "without a parent",
 				 error);
 	}
-	r = check_floor(object, &group, error);
-	if (r == 0)
-		*ret = group;
-	return r;
+	wrong = group_floor_wrong(group.floor_bits_per_sec,
+				  group.ingress_rate_bits_per_sec,
+				  group.egress_rate_bits_per_sec);
+	if (wrong)
+		return wrong_key("floor", json_get(object, "floor"), wrong,
+				 error);
+	*ret = group;
+	return 0;
 }
 
 struct search {

@@ -23,6 +23,11 @@ struct group_error {
 int group_read(const cJSON *object, struct natra_group_info *ret,
 	       struct group_error *error);
 
+/* Returns what is wrong with a floor beside these rates, or NULL; 0 stands for none. The library
+ * would refuse it, too, but only at each ADD, and by the names of its fields. */
+const char *group_floor_wrong(uint64_t floor, uint64_t ingress,
+			      uint64_t egress);
+
 bool group_has_rates(const struct natra_group_info *group);
 
 /* A group that was found, with room for the name of its parent. The name is that of the

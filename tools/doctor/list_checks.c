@@ -215,9 +215,6 @@ static int read_settings(const struct node *node, struct failure *failure)
 	struct settings *settings = memory_new(sizeof(*settings));
 	int r = wish_read_keys(settings, node->element, node->n, failure);
 
-	if (r == 0 && natra_policy_check(node->n, &settings->policy) < 0)
-		r = failure_set(failure, CNI_BAD_CONFIG, "%s",
-				natra_error(node->n));
 	settings_free(settings);
 	free(settings);
 	return r;
@@ -244,14 +241,28 @@ static void new_version(const struct finder *f)
 		      node->net_dir, NULL);
 }
 
-static void no_interface(const struct finder *f)
+/* Finds an element before which there is no interface. If no other plugin is there, a change of
+ * the order does not mend that. */
+static void first_element(const struct finder *f, bool is_alone)
 {
 	const struct node *node = f->node;
+	const struct list *used = node->used;
 
-	if (node->element && node->element != node->dropin &&
-	    (!node->used->is_chain ||
-	     node->element == node->used->plugins->child))
+	if (!node->element || node->element == node->dropin ||
+	    (used->is_chain && node->element != used->plugins->child))
+		return;
+	if (is_alone == (!used->is_chain || !node->element->next))
 		found(f, "file", node->element_path, "type", node->type, NULL);
+}
+
+static void no_interface(const struct finder *f)
+{
+	first_element(f, false);
+}
+
+static void natra_alone(const struct finder *f)
+{
+	first_element(f, true);
 }
 
 static void twice(const struct finder *f)
@@ -409,6 +420,9 @@ const struct check checks_of_list[] = {
 	 "natra is the first plugin in {file}, where there is no interface yet",
 	 EDIT(".plugins |= map(select(.type != \"{type}\")) + map(select(.type == \"{type}\"))"),
 	 no_interface},
+	{"natra-alone",
+	 "natra is the only plugin in {file}, and makes no interface: it belongs in a list, behind the plugin that makes one",
+	 "sudoedit {file}", natra_alone},
 	{"twice", "{file} calls natra twice, and the last element counts",
 	 EDIT(".plugins |= map(select(.type != \"{type}\")) + [map(select(.type == \"{type}\"))[-1]]"),
 	 twice},

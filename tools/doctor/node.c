@@ -14,6 +14,7 @@
 #include "../install/plugin.h"
 #include "../pods/element.h"
 #include "../pods/results.h"
+#include "agent_probe.h"
 #include "privilege.h"
 #include "shell.h"
 
@@ -171,6 +172,15 @@ static void look_at_namespaces(struct node *node)
 		node->namespaces_wrong = text_copy(error.text);
 }
 
+static void look_at_agent(struct node *node)
+{
+	const char *address = node->request->agent;
+
+	/* Without an address, an agent is asked if there is one. */
+	node->agent_error =
+		agent_ask(address ? address : AGENT_ADDRESS, &node->agent_said);
+}
+
 /* Makes the command that installs natra where this node was looked at. It is for a shell of the
  * node, which the agent's container has below another root. */
 static char *install_command(const struct install_request *request)
@@ -220,6 +230,7 @@ int node_look(struct node *node, struct natra *n,
 	r = install_look(node->i, &request->install);
 	if (r == 0) {
 		look_at_namespaces(node);
+		look_at_agent(node);
 		look_at_kernel(node);
 		r = look_at_chain(node);
 	}
@@ -232,6 +243,7 @@ void node_free(struct node *node)
 {
 	cJSON_Delete(node->namespaces);
 	free(node->namespaces_wrong);
+	free(node->agent_said);
 	lists_free(&node->lists);
 	cJSON_Delete(node->dropin);
 	free(node->dropin_path);

@@ -34,8 +34,11 @@ struct node {
 	cJSON *dropin;      /* the drop-in that calls natra; NULL: none */
 	char *dropin_path, *dropin_bandwidth; /* the latter calls that plugin */
 	char *dropin_wrong, *dropin_why; /* that the runtime refuses, and why */
-	cJSON *namespaces;               /* see namespaces.h */
-	char *namespaces_wrong;          /* why they cannot be read, or NULL */
+	/* What natra-agent said where it was asked; NULL: nothing, and why as -errno. */
+	char *agent_said;
+	int agent_error;
+	cJSON *namespaces;      /* see namespaces.h */
+	char *namespaces_wrong; /* why they cannot be read, or NULL */
 	/* How a command for the node's shell begins: "natractl", and the bpffs that was given. */
 	char *natractl;
 	char *install_first; /* the command that installs natra here */

@@ -6,7 +6,6 @@
 
 #include "../common/namespaces.h"
 #include "../common/text.h"
-#include "agent_probe.h"
 #include "check.h"
 #include "privilege.h"
 #include "shell.h"
@@ -69,28 +68,38 @@ static void cilium(const struct finder *f)
 static void agent_silent(const struct finder *f)
 {
 	const char *address = f->node->request->agent;
-	cleanup_text char *body = NULL;
-	int r = address ? agent_ask(address, &body) : 0;
 
-	if (r < 0)
-		found(f, "address", address, "error", strerror(-r), NULL);
+	if (address && f->node->agent_error < 0)
+		found(f, "address", address, "error",
+		      strerror(-f->node->agent_error), NULL);
+}
+
+/* Finds the parts that are not ready. The API server is none that makes the node unready. */
+static void unready(const struct finder *f, bool is_api)
+{
+	static const char mark[] = "[-] ";
+	cleanup_text char *said =
+		text_copy(f->node->agent_said ? f->node->agent_said : "");
+	char *line, *rest;
+
+	for (line = strtok_r(said, "\n", &rest); line;
+	     line = strtok_r(NULL, "\n", &rest)) {
+		if (strncmp(line, mark, sizeof(mark) - 1) != 0)
+			continue;
+		line += sizeof(mark) - 1;
+		if ((strncmp(line, "api", 3) == 0) == is_api)
+			(is_api ? found_note : found)(f, "part", line, NULL);
+	}
 }
 
 static void agent_unready(const struct finder *f)
 {
-	static const char mark[] = "[-] ";
-	const char *address = f->node->request->agent;
-	cleanup_text char *body = NULL;
-	char *line, *rest;
+	unready(f, false);
+}
 
-	/* Without an address, an agent is asked if there is one. */
-	if (agent_ask(address ? address : AGENT_ADDRESS, &body) < 0)
-		return;
-	for (line = strtok_r(body, "\n", &rest); line;
-	     line = strtok_r(NULL, "\n", &rest)) {
-		if (strncmp(line, mark, sizeof(mark) - 1) == 0)
-			found(f, "part", line + sizeof(mark) - 1, NULL);
-	}
+static void agent_api(const struct finder *f)
+{
+	unready(f, true);
 }
 
 static void namespaces_file(const struct finder *f)
@@ -155,5 +164,9 @@ const struct check checks_of_node[] = {
 	{"agent-unready", "natra-agent is not ready: {part}",
 	 "kubectl -n kube-system logs -l app.kubernetes.io/name=natra --tail=20",
 	 agent_unready},
+	{"agent-api",
+	 "natra-agent does not watch the API server, so edits of annotations wait: {part}",
+	 "kubectl -n kube-system logs -l app.kubernetes.io/name=natra --tail=20",
+	 agent_api},
 	{0},
 };

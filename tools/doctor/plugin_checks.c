@@ -47,10 +47,14 @@ static void missing(const struct finder *f)
 
 static void foreign(const struct finder *f)
 {
+	const struct node *node = f->node;
 	struct stat st;
+	const char *wrong = is_there(node, &st)
+				    ? plugin_wrong(&node->i->bin, node->type)
+				    : NULL;
 
-	if (is_there(f->node, &st) && !is_natra(f->node))
-		report(f, "", "");
+	if (wrong)
+		report(f, "wrong", wrong);
 }
 
 static void not_executable(const struct finder *f)
@@ -117,7 +121,7 @@ const struct check checks_of_plugin[] = {
 	{"no-plugin",
 	 "{file} is missing, so the runtime cannot make any pod's network",
 	 "{=install}", missing},
-	{"foreign-plugin", "{file} is not natra's plugin",
+	{"foreign-plugin", "{file} {wrong}",
 	 "mv {file} {file}.other && {=install}", foreign},
 	{"plugin-mode", "{file} cannot be executed by everybody",
 	 "chmod 755 {file}", not_executable},

@@ -214,15 +214,15 @@ static int plan_plugin(struct install *i, struct install_plan *plan)
 {
 	bool as_bandwidth = plan->mode == INSTALL_BANDWIDTH;
 	const char *name = as_bandwidth ? BANDWIDTH_NAME : PLUGIN_NAME;
+	const char *wrong = NULL;
 
 	if (plugin_is_installed(i, name))
 		return 0;
-	if (!as_bandwidth && dir_has(&i->bin, name) &&
-	    !plugin_is_natra(&i->bin, name))
-		return install_fail(
-			i, -EEXIST,
-			"%s/%s: is there, and is not natra's plugin",
-			i->bin.path, name);
+	if (!as_bandwidth && dir_has(&i->bin, name))
+		wrong = plugin_wrong(&i->bin, name);
+	if (wrong)
+		return install_fail(i, -EEXIST, "%s/%s: is there, and %s",
+				    i->bin.path, name, wrong);
 	plan_bin(i, plan, INSTALL_COPY, name);
 	return 0;
 }

@@ -26,11 +26,14 @@ static void plan_natra(struct install *i, struct install_plan *plan,
 		       const struct lists *lists, const char *in_use,
 		       bool force)
 {
+	const char *wrong;
+
 	if (!dir_has(&i->bin, PLUGIN_NAME))
 		return;
-	if (!plugin_is_natra(&i->bin, PLUGIN_NAME)) {
-		plan_warn(plan, "%s/%s is not natra's plugin, and stays",
-			  i->bin.path, PLUGIN_NAME);
+	wrong = plugin_wrong(&i->bin, PLUGIN_NAME);
+	if (wrong) {
+		plan_warn(plan, "%s/%s %s, and stays", i->bin.path, PLUGIN_NAME,
+			  wrong);
 		return;
 	}
 	plan->kept =

@@ -72,11 +72,18 @@ static int open_regular(const struct dir *dir, const char *name)
 	return fd;
 }
 
-bool plugin_is_natra(const struct dir *dir, const char *name)
+const char *plugin_wrong(const struct dir *dir, const char *name)
 {
 	cleanup_close int fd = open_regular(dir, name);
 
-	return fd >= 0 && has_sign(fd);
+	if (fd == -ELOOP)
+		return "is a symbolic link";
+	return fd >= 0 && has_sign(fd) ? NULL : "is not natra's plugin";
+}
+
+bool plugin_is_natra(const struct dir *dir, const char *name)
+{
+	return !plugin_wrong(dir, name);
 }
 
 static bool same_content(int a, int b)

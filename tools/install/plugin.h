@@ -16,6 +16,8 @@ int plugin_check(struct install *i, const char *version, const cJSON *element);
 /* Returns whether `name` is a regular file with natra's plugin in it, of any
  * version. */
 bool plugin_is_natra(const struct dir *dir, const char *name);
+/* Returns what else is there, such as "is a symbolic link"; NULL if it is the plugin. */
+const char *plugin_wrong(const struct dir *dir, const char *name);
 /* Runs the plugin `name` by hand, and gives its version, which the caller frees.
  * Returns 0 or -errno. */
 int plugin_ask_version(const struct dir *dir, const char *name, char **ret);
