@@ -198,13 +198,20 @@ class Valid(unittest.TestCase):
         self.assertNotRegex(p.stdout, "WARN|INFO|ERROR")
 
     def test_the_test(self):
-        """`helm test` sees what the agent sees, and goes where the agent may go."""
-        made = objects(helm("platform=k3s", "conf.fastPass=strict", tests=True))
+        """`helm test` sees what the agent sees, and goes where the agent may go, but not to a node that is
+        cordoned or dead."""
+        made = objects(helm("platform=k3s", "conf.fastPass=strict", "tolerations[0].operator=Exists",
+                            "tolerations[1].key=team", "tolerations[1].operator=Exists",
+                            "tolerations[2].key=node.kubernetes.io/unschedulable",
+                            "tolerations[2].operator=Exists", tests=True))
         test = made["Pod", "natra-test-doctor"]
         agent = made["DaemonSet", "natra-agent"]["spec"]["template"]["spec"]
         self.assertEqual(test["metadata"]["annotations"]["helm.sh/hook"], "test")
-        for key in ("volumes", "securityContext", "tolerations", "hostPID"):
+        for key in ("volumes", "securityContext", "nodeSelector", "affinity", "hostPID"):
             self.assertEqual(test["spec"][key], agent[key])
+        self.assertEqual(test["spec"]["tolerations"], [
+            {"key": key, "operator": "Exists"}
+            for key in ("node-role.kubernetes.io/control-plane", "team")])
         [doctor], [agent] = test["spec"]["containers"], agent["containers"]
         for key in ("image", "volumeMounts", "securityContext"):
             self.assertEqual(doctor[key], agent[key])
