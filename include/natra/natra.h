@@ -408,7 +408,8 @@ NATRA_API int natra_foreach_class_stats(struct natra *n, const char *id,
  *
  * This is much cheaper than natra_foreach_attachment and natra_stats for each: it
  * looks for no interface, opens what attachments share once, and copies only what
- * it sums. An attachment that cannot be read is logged and left out.
+ * it sums. What cannot be read is logged: an attachment of which that is the record is left
+ * out, and one of which it is the counters has none.
  *
  * @return 0; what fn returned; -EINVAL; -EPERM; -ENOMEM.
  */

@@ -468,7 +468,8 @@ typedef int (*natra_group_fn)(void *arg, const struct natra_group_info *group);
 /**
  * @brief The callback of natra_foreach_stats. `info` is without `interface_gone`,
  *        `program_is_current` and `upgrade_is_in_place`. `stats` is NULL if there are no
- *        counters: the attachment is `unshaped`, or of another ABI.
+ *        counters: the attachment is `unshaped`, or of another ABI, or the counters cannot be
+ *        read, as when they are gone from bpffs (natra_check returns -EBADE then).
  */
 typedef int (*natra_stats_fn)(void *arg, const struct natra_info *info,
 			      const struct natra_stats *stats);

@@ -298,14 +298,19 @@ static int walk_id(void *arg, const char *path)
 		    !attachment_find_newer(walk->n, gen.record.id, &gen))
 			break;
 		has_stats = !gen.record.unshaped;
+		r = 0;
 	}
 	if (r == -ENOMEM || r == -EPERM)
 		return r;
 	if (r < 0) {
-		if (r != -ENOENT || is_there(walk->n, path))
-			log_line(walk->n, NATRA_LOG_WARN, "%s: %s", path,
-				 last_error(walk->n));
-		return 0;
+		if (r == -ENOENT && !is_there(walk->n, path))
+			return 0;
+		log_line(walk->n, NATRA_LOG_WARN, "%s: %s", path,
+			 last_error(walk->n));
+		if (!has_stats)
+			return 0;
+		/* Its record could be read: its limits may be gone, too. */
+		has_stats = false;
 	}
 	info_of(&gen, &info);
 	if (has_stats)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Pods for the agent's page, made up: with NATRA_FAKE_ROWS=N there are N. Their names are those
  * of a node, but that number 11 tries to be markup; 2 and 12 have no limits, and the reason of
- * 12 tries the same. Number 3 has a class of peers. With a file error-stats in FAKE_STATE they
- * cannot be read. */
+ * 12 tries the same. Number 3 has a class of peers, and 100 no counters. With a file error-stats
+ * in FAKE_STATE they cannot be read. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -89,7 +89,7 @@ int __wrap_natra_foreach_stats(struct natra *n, natra_stats_fn fn, void *arg)
 				 i == 2 ? "the pod has the node's network"
 					: MARKUP);
 		info.policy.classes_len = i == 3;
-		r = fn(arg, &info, info.unshaped ? NULL : &stats);
+		r = fn(arg, &info, info.unshaped || i == 100 ? NULL : &stats);
 	}
 	return r;
 }

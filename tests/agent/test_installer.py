@@ -119,6 +119,7 @@ class Install(Case):
         self.assertIn("refuses its configuration", line["msg"])
         body = agent.wait_ready(False)
         self.assertIn("[-] install: the plugin refuses", body)
+        self.assertIn('natra_ready{part="install"} 0\n', agent.get("/metrics")[1])
         self.assertEqual(self.node.names(), ["10-flannel.conflist"])
 
     def test_no_install(self):

@@ -3,6 +3,7 @@
 """natra-agent follows the annotations of running pods, and an API server that is slow,
 restarted, cut off, or that answers garbage; with a library that keeps attachments in
 files."""
+import re
 import socket
 import statistics
 import sys
@@ -377,6 +378,9 @@ class Programs(Case):
         self.assertIn("[-] programs: loading the programs ended half-way",
                       self.agent.wait_ready(False))
         self.agent.wait("part=pods")
+        wait_until(lambda: set(re.findall(r"natra_ready\{.*", self.agent.get("/metrics")[1])) == {
+            'natra_ready{part="programs"} 0', 'natra_ready{part="pods"} 1',
+            'natra_ready{part="api"} 1'}, self.agent.log)
         kill.unlink()
         self.agent.wait_ready(timeout=60)
 
@@ -469,8 +473,11 @@ class Server(Case):
         self.agent.wait("the API server: answers 403")
         # All but live edits works.
         self.agent.wait_ready()
+        self.assertIn('natra_ready{part="api"} 0\n', self.agent.get("/metrics")[1])
         self.api.behave = None
         self.ready()
+        wait_until(lambda: 'natra_ready{part="api"} 1\n' in self.agent.get("/metrics")[1],
+                   self.agent.log)
 
     def test_garbage(self):
         """The watch goes on behind it; what was torn is asked for again."""

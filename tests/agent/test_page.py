@@ -71,7 +71,8 @@ class Page(unittest.TestCase):
         self.assertTrue(rows[2]["unshaped"] and rows[2]["why"].startswith("no veth"))
         [one] = [row for row in answer["rows"] if row["kind"] == "class"]
         self.assertEqual((one["part"], one["egress"]["limit_bits_per_sec"]), ("cluster", 10**8))
-        self.assertEqual([n for n, row in enumerate(rows) if row["why"]], [2, 12])
+        self.assertEqual([n for n, row in enumerate(rows) if row["why"]], [2, 12, 100])
+        self.assertIn("counters cannot be read", rows[100]["why"])
         # A group has the bytes that were charged to it and those of its free small flows.
         [group] = [row for row in answer["rows"] if row["kind"] == "group"]
         self.assertEqual((group["part"], group["ingress"]["passed_bytes"]), ("shop", 4300))

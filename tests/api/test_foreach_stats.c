@@ -198,16 +198,60 @@ TH_TEST(another_abi_is_told_without_counters)
 	assert_int_equal(lines, 0);
 }
 
-/* The states of all banks are gone from bpffs, as after somebody's rm. */
+/* Somebody has put a directory in the place of the record. */
 TH_TEST(what_cannot_be_read_is_logged_and_left_out)
+{
+	const struct natra_info info = rig_query(n, ids[1]);
+	struct told told;
+
+	rig_sh("cd %s && mv meta kept && mkdir meta", info.pin_path);
+	told = walk();
+	assert_int_equal(told.calls, PODS - 1);
+	assert_string_equal(told.info[1].id, "");
+	assert_true(told.has_stats[0]);
+	assert_int_equal(lines, 1);
+	rig_sh("cd %s && rmdir meta && mv kept meta", info.pin_path);
+}
+
+/* The slots have become another attachment's. */
+TH_TEST(what_lost_its_slots_is_logged_and_told_without_counters)
+{
+	int fd = rig_open_pin(n, ids[0], "meta");
+	struct record record, other;
+	struct told told;
+
+	rig_read(fd, &record);
+	other = record;
+	for (int leg = 0; leg < LEG_MAX; leg++)
+		other.slot[leg].owner++;
+	rig_write(fd, &other);
+	told = walk();
+	assert_int_equal(told.calls, PODS);
+	assert_false(told.has_stats[0]);
+	assert_true(told.has_stats[1]);
+	is_info(&told.info[0], ids[0]);
+	assert_int_equal(lines, 1);
+	GIVES(-EBADE, natra_check(n, ids[0], NULL));
+	rig_write(fd, &record);
+	(void)close(fd);
+}
+
+/* The states of all banks are gone from bpffs, as after somebody's rm. */
+TH_TEST(what_lost_its_maps_is_logged_and_told_without_counters)
 {
 	struct told told;
 
 	rig_sh("rm " BPFFS "/natra/abi*/engine_*/*/states");
 	told = walk();
-	assert_int_equal(told.calls, 1);
-	assert_true(told.info[2].unshaped);
+	assert_int_equal(told.calls, PODS);
+	for (int i = 0; i < PODS; i++)
+		assert_false(told.has_stats[i]);
+	is_info(&told.info[0], ids[0]);
+	assert_false(told.info[0].unshaped);
 	assert_int_equal(lines, 2);
+	GIVES(-EBADE, natra_check(n, ids[0], NULL));
+	GIVES(-ENOENT, natra_stats(n, ids[0], &told.stats[0]));
+	says(n, "counters", ids[0]);
 }
 
 static int stop(void *arg, const struct natra_info *info,

@@ -29,7 +29,7 @@ static struct natra_policy current = {
 static const char *given_label, *given_network;
 static bool leftovers_removed;
 
-/* What the last natra_attach failed with; none: the library's error. */
+/* What the last natra_attach or natra_stats failed with; none: the library's error. */
 static enum natra_code attach_code;
 
 const char *natra_error(const struct natra *n)
@@ -328,6 +328,13 @@ static struct natra_direction_stats each_different(uint64_t calls)
 	};
 }
 
+static bool is_named_by(const char *variable, const char *id)
+{
+	const char *name = getenv(variable);
+
+	return name && strcmp(name, id) == 0;
+}
+
 int natra_stats(struct natra *n, const char *id, struct natra_stats *ret_stats)
 {
 	const char *error = getenv("NATRA_FAKE_ERROR");
@@ -335,6 +342,11 @@ int natra_stats(struct natra *n, const char *id, struct natra_stats *ret_stats)
 
 	if (error && access(error, F_OK) == 0)
 		return -EPERM;
+	/* It was detached, or its counters are gone. */
+	attach_code = is_named_by("FAKE_DETACHED", id) ? NATRA_CODE_NOT_ATTACHED
+						       : NATRA_CODE_NONE;
+	if (attach_code || is_named_by("FAKE_GONE", id))
+		return -ENOENT;
 	if (pod_number(id) >= 0) {
 		*ret_stats = stats_of_pod(pod_number(id));
 		return 0;
@@ -543,6 +555,7 @@ int natra_foreach_stats(struct natra *n, natra_stats_fn fn, void *arg)
 	static const char *all[] = {"newer", "web", "bare", "evil", "gone"};
 	struct natra_info info;
 	struct natra_stats stats;
+	bool has_stats;
 	int r = 0;
 
 	if (getenv("NATRA_FAKE_PODS"))
@@ -551,10 +564,9 @@ int natra_foreach_stats(struct natra *n, natra_stats_fn fn, void *arg)
 	for (size_t i = 0; i < 5 && r == 0; i++) {
 		fill(&info, all[i]);
 		info.ingress_prog_id = info.egress_prog_id = 1;
-		if (!info.other_abi)
-			natra_stats(n, all[i], &stats);
-		r = fn(arg, &info,
-		       info.unshaped || info.other_abi ? NULL : &stats);
+		has_stats = !info.unshaped && !info.other_abi &&
+			    natra_stats(n, all[i], &stats) == 0;
+		r = fn(arg, &info, has_stats ? &stats : NULL);
 	}
 	return r;
 }

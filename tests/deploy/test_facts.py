@@ -77,6 +77,13 @@ class Facts(unittest.TestCase):
                                  re.findall(r"alert: (\w+)", rules)])
         self.assertEqual(sorted(entries), sorted(name for name, _ in links))
 
+    def test_summaries(self):
+        """An alert that names a pod names an attachment without one, too."""
+        found = re.findall(r"summary: (.*\$labels\.pod\b.*)", read(f"{DEPLOY}/monitoring/rules.yaml"))
+        self.assertGreater(len(found), 4)
+        for summary in found:
+            self.assertIn("$labels.attachment", summary)
+
     def test_repository(self):
         """All pages and the chart name the repository that the Go module's path names."""
         path = subprocess.run([f"{SOURCE}/tools/repository"], text=True,

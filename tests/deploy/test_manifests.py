@@ -23,8 +23,9 @@ VARIANTS = {"install": (), "no-live": ("live=false",), "no-page": ("page=false",
                            "namespaces.tenant-*.max.egressRate=100M",
                            "namespaces.tenant-*.fastPass=strict"),
             "monitoring": ("monitoring.port=9811", "monitoring.operator=true")}
-# The oldest and the newest Kubernetes of the validator's schemas that the pages name.
-VERSIONS = ("1.30", "1.34")
+# The oldest and the newest Kubernetes of the validator's schemas that the pages name, and those around
+# the first one with appArmorProfile.
+OLDEST, *_, NEWEST = VERSIONS = ("1.25", "1.29", "1.30", "1.34")
 CRITICAL = "system-node-critical"
 
 
@@ -40,9 +41,10 @@ def objects(text):
             for o in yaml.safe_load_all(text) if o}
 
 
-def helm(*settings, code=0, namespace="kube-system", tests=False):
-    return run(cache.HELM, "template", "natra", f"{cache.DEPLOY}/chart", "--namespace",
-               namespace, "--kube-version", "1.34.0", *(() if tests else ("--skip-tests",)), *[x for s in settings for x in ("--set", s)], code=code)
+def helm(*settings, code=0, namespace="kube-system", tests=False, version=NEWEST):
+    return run(cache.HELM, "template", "natra", f"{cache.DEPLOY}/chart", "--namespace", namespace,
+               "--kube-version", f"{version}.0", *(() if tests else ("--skip-tests",)),
+               *[x for s in settings for x in ("--set", s)], code=code)
 
 
 def pod_spec(text):
@@ -96,22 +98,24 @@ class Manifests(unittest.TestCase):
 
 
 class Valid(unittest.TestCase):
-    def validate(self, text):
-        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
-            f.write(text)
-            f.flush()
-            for version in VERSIONS:
+    def validate(self, *settings, **more):
+        """Each Kubernetes' schema allows what the chart makes for it."""
+        for version in VERSIONS:
+            with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
+                f.write(helm(*settings, version=version, **more))
+                f.flush()
                 run(cache.VALIDATE, "--strict", "-k", version, f.name)
 
     def test_schemas(self):
         for platform in PLATFORMS:
             with self.subTest(platform):
-                self.validate(helm(f"platform={platform}"))
+                self.validate(f"platform={platform}")
         for values in (VARIANTS["no-live"], VARIANTS["groups"], VARIANTS["namespaces"],
                        ("platform=k3s", *VARIANTS["uninstall"])):
             with self.subTest(values):
-                self.validate(helm(*values))
-        self.validate(helm("platform=gke", namespace="natra"))
+                self.validate(*values)
+        self.validate("platform=gke", namespace="natra")
+        self.validate(tests=True)
 
     def test_bad_values(self):
         for setting, names in (("platform=k3x", "/platform"), ("port=0", "/port"),
@@ -194,13 +198,20 @@ class Valid(unittest.TestCase):
         self.assertNotRegex(p.stdout, "WARN|INFO|ERROR")
 
     def test_the_test(self):
-        """`helm test` sees what the agent sees, and goes where the agent may go."""
-        made = objects(helm("platform=k3s", "conf.fastPass=strict", tests=True))
+        """`helm test` sees what the agent sees, and goes where the agent may go, but not to a node that is
+        cordoned or dead."""
+        made = objects(helm("platform=k3s", "conf.fastPass=strict", "tolerations[0].operator=Exists",
+                            "tolerations[1].key=team", "tolerations[1].operator=Exists",
+                            "tolerations[2].key=node.kubernetes.io/unschedulable",
+                            "tolerations[2].operator=Exists", tests=True))
         test = made["Pod", "natra-test-doctor"]
         agent = made["DaemonSet", "natra-agent"]["spec"]["template"]["spec"]
         self.assertEqual(test["metadata"]["annotations"]["helm.sh/hook"], "test")
-        for key in ("volumes", "securityContext", "tolerations", "hostPID"):
+        for key in ("volumes", "securityContext", "nodeSelector", "affinity", "hostPID"):
             self.assertEqual(test["spec"][key], agent[key])
+        self.assertEqual(test["spec"]["tolerations"], [
+            {"key": key, "operator": "Exists"}
+            for key in ("node-role.kubernetes.io/control-plane", "team")])
         [doctor], [agent] = test["spec"]["containers"], agent["containers"]
         for key in ("image", "volumeMounts", "securityContext"):
             self.assertEqual(doctor[key], agent[key])
@@ -265,6 +276,17 @@ class Obligations(unittest.TestCase):
                 self.assertIs(security["readOnlyRootFilesystem"], True)
                 self.assertEqual(security["capabilities"]["drop"], ["ALL"])
                 self.assertEqual(security["appArmorProfile"], {"type": "Unconfined"})
+
+    def test_confinement_before_the_field(self):
+        """Before Kubernetes 1.30 AppArmor's profile is an annotation, and the field is refused."""
+        template = objects(helm(*VARIANTS["uninstall"], version=OLDEST))[
+            "DaemonSet", "natra-agent"]["spec"]["template"]
+        spec = template["spec"]
+        for container in spec["containers"] + spec["initContainers"]:
+            self.assertNotIn("appArmorProfile", container["securityContext"])
+            self.assertEqual(template["metadata"]["annotations"][
+                f"container.apparmor.security.beta.kubernetes.io/{container['name']}"],
+                "unconfined")
 
     def test_volumes(self):
         for volume in self.spec["volumes"]:

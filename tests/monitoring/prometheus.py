@@ -28,7 +28,7 @@ LIST = {"cniVersion": "1.0.0", "name": "net", "plugins": [{"type": "ptp"}]}
 UDP_HEADERS = 14 + 20 + 8
 SIZE = 1400
 STATES = {"NatraUnshaped", "NatraCheckFailed", "NatraProgramBefore",
-          "NatraInstallerNotReady", "NatraAbiMismatch", "NatraOverLimit",
+          "NatraNotReady", "NatraAbiMismatch", "NatraOverLimit",
           "NatraLossAtLimit", "NatraFailedPods", "NatraUnreadableResults"}
 
 

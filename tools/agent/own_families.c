@@ -12,11 +12,27 @@ static void write_one(struct exposition *e, const struct metric *metric,
 	exposition_count(e, labels, value);
 }
 
-static void write_installer(struct exposition *e, const struct scrape *scrape)
+/* Writes what /readyz answers, of each part that the agent has. */
+static void write_ready(struct exposition *e, const struct health *health)
 {
 	static const struct metric ready = {
-		"natra_installer_ready", METRIC_GAUGE, NULL,
-		"The plugin is installed and a list calls it."};
+		"natra_ready", METRIC_GAUGE, NULL,
+		"The part of the agent has done what it is for, as /readyz says it."};
+
+	exposition_begin(e, &ready);
+	for (int part = 0; part < PART_MAX; part++) {
+		if (health->parts[part].is_on)
+			exposition_count(
+				e,
+				(const struct label[]){
+					{"part", health_part_name(part)},
+					{NULL, NULL}},
+				health->parts[part].is_ready);
+	}
+}
+
+static void write_installer(struct exposition *e, const struct scrape *scrape)
+{
 	static const struct metric installs = {
 		"natra_installs", METRIC_COUNTER, NULL,
 		"How often the plugin or a list was written, or could not be."};
@@ -25,8 +41,6 @@ static void write_installer(struct exposition *e, const struct scrape *scrape)
 		"How often something was written again that somebody had undone."};
 	const struct installer *in = scrape->installer;
 
-	write_one(e, &ready, no_labels,
-		  scrape->health->parts[PART_INSTALL].is_ready);
 	write_one(e, &installs,
 		  (const struct label[]){{"result", "success"}, {NULL, NULL}},
 		  in->written);
@@ -113,6 +127,7 @@ void own_families_write(struct exposition *e, const struct scrape *scrape)
 		" that hangs."};
 	const struct health *health = scrape->health;
 
+	write_ready(e, health);
 	write_one(e, &stuck, no_labels, health->stuck_jobs);
 	write_files(e, health);
 	if (health->parts[PART_PODS].is_on)

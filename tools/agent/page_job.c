@@ -78,8 +78,8 @@ static void add_directions(cJSON *json, const struct natra_info *info,
 		      egress, &out);
 }
 
-/* Says why the limits are not there, or "". */
-static void add_why(cJSON *json, const struct natra_info *info)
+/* Says why the limits are not there, or what is shown of them is not, or "". */
+static void add_why(cJSON *json, const struct natra_info *info, bool has_stats)
 {
 	const uint32_t bypassed =
 		info->ingress_bypassed_percent > info->egress_bypassed_percent
@@ -97,6 +97,10 @@ static void add_why(cJSON *json, const struct natra_info *info)
 			"another natra (ABI %" PRIu32
 			") made its limits, which hold and are not counted here",
 			info->abi);
+	else if (!has_stats)
+		(void)snprintf(text, sizeof(text),
+			       "its counters cannot be read; natractl doctor"
+			       " says what is wrong");
 	else if (bypassed)
 		(void)snprintf(
 			text, sizeof(text),
@@ -143,7 +147,7 @@ static int write_pod(void *arg, const struct natra_info *info,
 			      : "");
 	json_add_text(json, "group", info->effective.group);
 	cJSON_AddBoolToObject(json, "unshaped", info->unshaped);
-	add_why(json, info);
+	add_why(json, info, stats);
 	add_directions(json, info, info->effective.ingress_rate_bits_per_sec,
 		       info->effective.egress_rate_bits_per_sec,
 		       stats ? stats : &none);

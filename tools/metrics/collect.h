@@ -45,7 +45,7 @@ struct node_metrics {
 	struct pod_metrics *list;
 	size_t len;
 	struct class_metrics *classes; /* of all pods, owned */
-	size_t of_other_abi;           /* pods in `list` without counters */
+	size_t of_other_abi;           /* pods in `list` */
 	struct group_metrics *groups;
 	size_t groups_len;
 	bool has_features;

@@ -147,7 +147,7 @@ int cmd_stats(struct cli *cli)
 	r = sample_list_read(cli, &list);
 	if (r < 0)
 		return failure(cli, r);
-	r = EXIT_SUCCESS;
+	r = list.exit_code;
 	if (seconds > 0)
 		r = watch(cli, &list, seconds);
 	else

@@ -107,10 +107,14 @@ int sample_list_read(const struct cli *cli, struct sample_list *ret_list)
 		if (infos.items[i].other_abi && !cli->opts.arg)
 			continue;
 		r = read_sample(cli->n, &infos.items[i], &list.items[list.len]);
-		if (r == 0)
+		if (r == 0) {
 			list.len++;
-		else if (r == -ENOENT && !cli->opts.arg)
-			r = 0; /* it was detached since it was listed */
+		} else if (r == -ENOENT && !cli->opts.arg) {
+			/* Unless it was detached since it was listed, its counters are gone. */
+			if (natra_error_code(cli->n) != NATRA_CODE_NOT_ATTACHED)
+				list.exit_code = failure(cli, r);
+			r = 0;
+		}
 	}
 	info_list_free(&infos);
 	if (r < 0)

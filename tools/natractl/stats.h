@@ -25,12 +25,13 @@ struct sample {
 struct sample_list {
 	struct sample *items;
 	size_t len;
+	int exit_code; /* EXIT_FAILURE: what it lacks was said on stderr */
 };
 
 /* Returns the counters that were read just now. */
 struct sample sample_of(const struct natra_info *info,
 			const struct natra_stats *stats);
-/* Reads the counters of the attachment that was asked for, or of all. Returns 0
+/* Reads the counters of the attachment that was asked for, or of all that have some. Returns 0
  * or an error code of the library. */
 int sample_list_read(const struct cli *cli, struct sample_list *ret_list);
 void sample_list_free(struct sample_list *list);

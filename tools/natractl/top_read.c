@@ -140,7 +140,7 @@ static int add_readings(void *arg, const struct natra_info *info,
 	struct readings *readings = arg;
 	const int wanted = readings->top->direction;
 
-	if (info->other_abi)
+	if (info->other_abi || (!stats && !info->unshaped))
 		return 0;
 	if (!stats)
 		stats = &none;

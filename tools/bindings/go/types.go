@@ -323,8 +323,8 @@ type Stats struct {
 }
 
 // InfoStats is an attachment with its counters. Its Info is without InterfaceGone and
-// ProgramIsCurrent. Stats is nil if there are none: no limit holds, or the state is of
-// another ABI.
+// ProgramIsCurrent. Stats is nil if there are none: no limit holds, the state is of another
+// ABI, or the counters cannot be read, as when they are gone from bpffs.
 type InfoStats struct {
 	Info  Info   `json:"info"`
 	Stats *Stats `json:"stats"`

@@ -42,8 +42,10 @@ securityContext:
   privileged: false
   allowPrivilegeEscalation: false
   readOnlyRootFilesystem: true
+  {{- if semverCompare ">=1.30.0-0" .Capabilities.KubeVersion.Version }}
   appArmorProfile:
     type: Unconfined
+  {{- end }}
   capabilities:
     drop:
       - ALL

@@ -136,7 +136,7 @@ impl Natra {
     }
 
     /// Walks all attachments with their counters, in no particular order. There are no
-    /// counters where nothing is limited.
+    /// counters where nothing is limited, or where they cannot be read.
     pub fn foreach_stats(
         &mut self,
         each: impl FnMut(Info, Option<&Stats>) -> ControlFlow<()>,
