@@ -224,6 +224,16 @@ class Harm(Case):
         self.assertEqual([n for n in node.names() if "90-" in n],
                          ["cbr0/90-natra.conf"])
 
+    def test_many_lists(self):
+        """Their number is others' business."""
+        lists = {f"{n}-x.conf": SINGLE.replace("one", f"x{n}") for n in range(100, 300)}
+        node = self.node({"10-flannel.conflist": FLANNEL, **lists})
+        before = node.state()
+        self.done(node.install())
+        self.assertEqual(node.types(), ["flannel", "portmap", "natra"])
+        self.done(node.uninstall())
+        self.assertEqual(node.state(), before)
+
     def test_dropin_of_bandwidth(self):
         """Both would limit, if the runtime reads drop-ins."""
         node = self.node({"10-flannel.conflist": FLANNEL})

@@ -40,7 +40,18 @@ void lists_free(struct lists *lists)
 {
 	for (size_t i = 0; i < lists->len; i++)
 		list_free(&lists->items[i]);
-	lists->len = 0;
+	free(lists->items);
+	*lists = (struct lists){0};
+}
+
+static struct list *add(struct lists *lists)
+{
+	if (lists->len == lists->size) {
+		lists->size = lists->size ? 2 * lists->size : 16;
+		lists->items = memory_grow(
+			lists->items, lists->size * sizeof(lists->items[0]));
+	}
+	return &lists->items[lists->len++];
 }
 
 static void parse(struct list *list)
@@ -256,12 +267,7 @@ static int read_entries(struct install *i, const struct dir *dir, DIR *entries,
 			lists->cilium_is_exclusive = true;
 		if (!is_list(entry->d_name) || entry->d_type == DT_DIR)
 			continue;
-		if (lists->len == LISTS_MAX)
-			return install_fail(i, -E2BIG,
-					    "%s: has more than %d lists",
-					    dir->path, LISTS_MAX);
-		r = read_list(i, dir, entry->d_name,
-			      &lists->items[lists->len++]);
+		r = read_list(i, dir, entry->d_name, add(lists));
 		if (r < 0)
 			return r;
 	}
@@ -279,7 +285,8 @@ int lists_read(struct install *i, const struct dir *dir, struct lists *ret)
 				    dir->path, strerror(errno));
 	r = read_entries(i, dir, entries, ret);
 	(void)closedir(entries);
-	qsort(ret->items, ret->len, sizeof(ret->items[0]), by_name);
+	if (ret->len)
+		qsort(ret->items, ret->len, sizeof(ret->items[0]), by_name);
 	find_ours(ret);
 	return r;
 }

@@ -21,12 +21,10 @@ struct list {
 	bool is_multus;
 };
 
-#define LISTS_MAX 64
-
 /* All lists, in the order in which a runtime looks at them. */
 struct lists {
-	struct list items[LISTS_MAX];
-	size_t len;
+	struct list *items;
+	size_t len, size;
 	bool cilium_is_exclusive; /* Cilium has renamed lists of others */
 };
 
