@@ -130,6 +130,16 @@ class Node:
             "config": base64.b64encode(text.encode()).decode()}))
         return file
 
+    def put(self, path, text):
+        """Write a file outside of both directories."""
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_text(text)
+        return self.root / path
+
+    def put_runtime(self, path, says):
+        """Put a runtime there that answers this to --version."""
+        self.put(path, f"#!/bin/sh\n/bin/cat <<.\n{says}\n.\n").chmod(0o755)
+
     def names(self):
         """Return all files below the lists' directory, and the names in the
         plugins' one."""

@@ -24,6 +24,21 @@ class Harm(Case):
         self.refused(node, "--network", "x", words=[
             "no list of network 'x'", "10-half.conflist is not a JSON"])
 
+    def test_list_of_loopback_only(self):
+        """It says nothing of the network plugin, whose list would be hidden by its copy."""
+        lo = {"cniVersion": "1.0.0", "name": "lo"}
+        for name, conf in (("99-lo.conf", {"type": "loopback"}),
+                           ("99-lo.conflist", {"plugins": [{"type": "loopback"}]})):
+            with self.subTest(name=name):
+                node = self.node({name: json.dumps({**lo, **conf})})
+                for runtime in OLD, NEW:
+                    for options in (), ("--network", "lo"):
+                        self.refused(node, *options, runtime=runtime, words=[
+                            "no list of a network plugin yet", name])
+                (node.net / "10-flannel.conflist").write_text(FLANNEL)
+                self.done(node.install())
+                self.assertEqual(node.types(), ["flannel", "portmap", "natra"])
+
     def test_list_that_is_no_list(self):
         """libcni.json has more of them."""
         self.refused(self.node({"10-a.conflist": "\0"}), words=["not a JSON object"])

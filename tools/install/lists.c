@@ -291,13 +291,30 @@ int lists_read(struct install *i, const struct dir *dir, struct lists *ret)
 	return r;
 }
 
-const struct list *lists_first(const struct lists *lists)
+bool list_is_of(const struct list *list, const char *network)
 {
-	for (size_t i = 0; i < lists->len; i++) {
-		if (!lists->items[i].is_ours)
-			return &lists->items[i];
+	return !network || (list->name && strcmp(list->name, network) == 0);
+}
+
+const struct list *lists_first(const struct install *i,
+			       const struct lists *lists)
+{
+	for (size_t n = 0; n < lists->len; n++) {
+		const struct list *list = &lists->items[n];
+
+		if (!list->is_ours && list_is_of(list, i->settings.network))
+			return list;
 	}
 	return NULL;
+}
+
+const char *lists_network(const struct install *i, const struct lists *lists)
+{
+	const struct list *first = lists_first(i, lists);
+
+	if (i->multus.fd >= 0 || (first && first->is_multus))
+		return NULL;
+	return i->settings.network;
 }
 
 bool lists_have_ours(const struct lists *lists)
@@ -314,10 +331,8 @@ const struct list *lists_primary(const struct lists *lists, const char *network)
 	for (size_t i = 0; i < lists->len; i++) {
 		const struct list *list = &lists->items[i];
 
-		if (list->is_ours || list->is_multus)
-			continue;
-		if (!network ||
-		    (list->name && strcmp(list->name, network) == 0))
+		if (!list->is_ours && !list->is_multus &&
+		    list_is_of(list, network))
 			return list;
 	}
 	return NULL;

@@ -17,29 +17,37 @@
 #define PARTIAL_TRIES    10
 #define PARTIAL_PAUSE_NS 100000000
 
-static int no_list(struct install *i)
+static int no_list(struct install *i, const char *network)
 {
-	const char *network = i->request->network;
-
 	if (network)
-		return install_fail(i, -ENOENT,
-				    "%s: has no list of network '%s'",
-				    i->net.path, network);
+		return install_fail(
+			i, -ENOENT, "%s: has no list of network '%s'%s",
+			i->net.path, network,
+			i->request->network ? ""
+					    : ", CRI-O's cni_default_network");
 	return install_fail(i, -ENOENT,
 			    "%s: has no list of a network plugin yet",
 			    i->net.path);
 }
 
+/* Returns whether a list gives a pod nothing but its own lo, which no network plugin's does. */
+static bool has_only_loopback(const struct list *list)
+{
+	size_t count = list_count(list, "loopback", NULL);
+
+	return count && (!list->is_chain ||
+			 (int)count == cJSON_GetArraySize(list->plugins));
+}
+
 static int half_list(struct install *i, const struct list *partial,
-		     const struct list *primary)
+		     const struct list *primary, const char *network)
 {
 	if (partial == primary)
 		return install_fail(i, -EAGAIN, "%s/%s: %s", i->net.path,
 				    partial->file, partial->wrong);
-	return install_fail(i, -EAGAIN,
-			    "%s: has no list of network '%s', and %s %s",
-			    i->net.path, i->request->network, partial->file,
-			    partial->wrong);
+	return install_fail(
+		i, -EAGAIN, "%s: has no list of network '%s', and %s %s",
+		i->net.path, network, partial->file, partial->wrong);
 }
 
 /* Reads the lists and waits for one that is not JSON yet: not every network
@@ -50,24 +58,35 @@ static int read_lists(struct install *i, struct lists *lists,
 {
 	const struct timespec pause = {.tv_nsec = PARTIAL_PAUSE_NS};
 	const struct list *primary, *partial;
+	const char *network;
 
 	for (int n = 0;; n++) {
 		int r = lists_read(i, &i->net, lists);
 
 		if (r < 0)
 			return r;
-		primary = lists_primary(lists, i->request->network);
+		network = i->request->network;
+		if (!network)
+			network = lists_network(i, lists);
+		primary = lists_primary(lists, network);
 		partial =
 			primary && primary->json ? NULL : lists_partial(lists);
 		if (!partial)
 			break;
 		if (n == PARTIAL_TRIES)
-			return half_list(i, partial, primary);
+			return half_list(i, partial, primary, network);
 		lists_free(lists);
 		(void)nanosleep(&pause, NULL);
 	}
+	if (!primary)
+		return no_list(i, network);
+	if (has_only_loopback(primary))
+		return install_fail(
+			i, -ENOENT,
+			"%s: has no list of a network plugin yet, and %s is only for loopback",
+			i->net.path, primary->file);
 	*ret_primary = primary;
-	return primary ? 0 : no_list(i);
+	return 0;
 }
 
 /* Returns the version that the runtime takes; NULL if it takes none. */
@@ -126,11 +145,11 @@ static void warn_of_namespaces(const struct install *i,
 static void warn(const struct install *i, struct install_plan *plan,
 		 const struct lists *lists, const struct list *primary)
 {
-	const struct list *first = lists_first(lists);
+	const struct list *first = lists_first(i, lists);
 	cleanup_dropins struct dropins dropins = {0};
 
-	if ((first->is_multus || i->multus.fd >= 0) &&
-	    !element_names(first->json, PLUGIN_NAME))
+	if (((first && first->is_multus) || i->multus.fd >= 0) &&
+	    !(first && element_names(first->json, PLUGIN_NAME)))
 		plan_warn(
 			plan,
 			"pods get natra from the next start of Multus' pod on, and only if %s is the network that Multus delegates to",
