@@ -8,7 +8,7 @@ import time
 import unittest
 from pathlib import Path
 
-from node import (BIN, EXAMPLES, FLANNEL, K3S, LISTS, MARK, NET, NEW, OLD, PLUGIN,
+from node import (BIN, EXAMPLES, FLANNEL, HIDES, K3S, LISTS, MARK, NET, NEW, OLD, PLUGIN,
                   SCRATCH, SINGLE, Case)
 
 
@@ -262,12 +262,28 @@ class Harm(Case):
         self.refused(node, "--mode", "dropin", runtime=None, words=["50-x.conf"])
         self.assertIn("50-x.conf calls the plugin bandwidth",
                       self.done(node.install(runtime=None)).err)
-        self.assertEqual(self.done(node.install()).err, "")
+        self.assertEqual(self.done(node.install()).other, "")
         self.done(node.uninstall())
         (node.bin / "bandwidth").write_text("upstream's")
         self.refused(node, "--mode", "bandwidth", words=["no plugin bandwidth"])
         self.done(node.install("--mode", "bandwidth", runtime=NEW))
         self.assertEqual((node.bin / "bandwidth").read_bytes(), Path(PLUGIN).read_bytes())
+
+    def test_list_that_comes_later(self):
+        """A copy of podman's list sorts before it, until natra is installed again."""
+        node = self.node({"87-podman.conflist": FLANNEL.replace("cbr0", "podman")})
+        for _ in range(2):
+            r = self.done(node.install("--json"))
+            self.assertEqual(["87-podman.conflist" in w for w in r.json["warnings"]
+                              if HIDES in w], [True])
+            self.assertEqual(r.err.count(HIDES), 1)
+        (node.net / "10-calico.conflist").write_text(LISTS["10-calico.conflist"])
+        self.assertEqual(node.chain()[0], "podman")
+        self.done(node.install())
+        self.assertEqual(node.chain()[0], "k8s-pod-network")
+        self.assertNotIn("00-natra-87-podman.conflist", node.names())
+        # A drop-in hides nothing.
+        self.assertNotIn(HIDES, self.done(node.install(runtime=NEW)).err)
 
     def test_list_that_comes_first(self):
         node = self.node({"00-aaa.conflist": FLANNEL})
@@ -302,7 +318,7 @@ class Harm(Case):
         old["plugins"].append({"type": "bandwidth"})
         r = self.done(self.node({
             "10-calico.conflist": json.dumps(old)}).install())
-        self.assertEqual(r.err, "")
+        self.assertEqual(r.other, "")
 
     def test_files_of_others_under_natras_names(self):
         node = self.node({"10-flannel.conflist": FLANNEL})

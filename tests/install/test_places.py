@@ -150,12 +150,12 @@ class Places(Case):
             node.put(path, text)
         r = node.install("--json", *options, runtime=runtime)
         if r.code:
-            return None, r.err
+            return None, r.other
         dirs = (r.json["net_dir"], r.json["bin_dir"])
         for path in dirs:
             self.assertTrue([n for n in (node.root / path[1:]).rglob("*")
                              if "natra" in n.name])
-        return dirs, r.err
+        return dirs, r.other
 
     def test_directories_of_the_runtime(self):
         main, more = "etc/containerd/config.toml", "etc/containerd/conf.d/%s.toml"
