@@ -124,6 +124,58 @@ class Harm(Case):
             self.assertEqual(json.loads(copy.read_text())["plugins"][:3],
                              json.loads(own)["plugins"])
 
+    def test_guests_of_a_copy_that_goes(self):
+        """Their installers do not know that their plugin is nowhere any more."""
+        istio, linkerd = {"type": "istio-cni"}, {"type": "linkerd-cni"}
+
+        def with_guests(text, *guests):
+            node = self.node({"10-flannel.conflist": text})
+            self.done(node.install())
+            copy = node.net / "00-natra-10-flannel.conflist"
+            conf = json.loads(copy.read_text())
+            conf["plugins"] += guests
+            copy.write_text(json.dumps(conf))
+            return node
+
+        def calico(node):
+            (node.net / "10-flannel.conflist").unlink()
+            (node.net / "10-calico.conflist").write_text(LISTS["10-calico.conflist"])
+            return node.install("--json")
+
+        def uninstall(node):
+            return node.uninstall("--json")
+
+        def dropin(node):
+            return node.install("--json", runtime=NEW)
+
+        for text, guests, change in (
+                (FLANNEL, [istio, linkerd], uninstall), (FLANNEL, [linkerd], calico),
+                (FLANNEL, [istio], dropin), (K3S, [linkerd], uninstall),
+                (FLANNEL, [], uninstall), (FLANNEL, [], calico), (K3S, [], uninstall)):
+            with self.subTest(list=text[:20], guests=guests, change=change.__name__):
+                r = self.done(change(with_guests(text, *guests)))
+                told = [w for w in r.json["warnings"] if " goes, " in w]
+                self.assertEqual(len(told), bool(guests), r)
+                if guests:
+                    self.assertIn(f"/{NET}/00-natra-10-flannel.conflist goes", told[0])
+                    self.assertTrue(told[0].endswith(": " + ", ".join(
+                        g["type"] for g in guests)), told)
+        # What the list itself has stays.
+        text = json.loads(FLANNEL)
+        text["plugins"].append(istio)
+        self.assertNotIn(" goes, ", self.done(with_guests(
+            json.dumps(text)).uninstall()).err)
+        # They go along when the list gets another name.
+        for text in FLANNEL, K3S:
+            node = with_guests(text, linkerd)
+            before = node.types()
+            (node.net / "10-flannel.conflist").rename(node.net / "20-flannel.conflist")
+            self.assertEqual(self.done(node.install()).other, "")
+            self.assertEqual(node.names(), ["00-natra-20-flannel.conflist",
+                                            "20-flannel.conflist", "natra"])
+            self.assertEqual(node.types(), before)
+            self.assertEqual(node.types()[-1], "linkerd-cni")
+
     def test_rules_for_namespaces_that_cannot_be_removed(self):
         node = self.node({"10-flannel.conflist": FLANNEL})
         self.done(node.install())

@@ -291,26 +291,36 @@ static int plan_dropin(struct install *i, struct install_plan *plan,
 	r = plan_file(i, plan, &dir, primary->name, DROPIN_NAME, text, false);
 	if (r < 0)
 		return r;
-	plan_remove_lists(i, plan, lists, NULL);
+	plan_remove_lists(i, plan, lists, NULL, NULL);
 	plan_remove_dropins(i, plan, lists, primary->name, true);
 	return 0;
 }
 
-static const struct list *find_own(const struct lists *lists, const char *file)
+/* Returns natra's own list of this name, else one of the network, whose original had another
+ * name then; NULL if there is neither. */
+static const struct list *find_own(const struct lists *lists, const char *file,
+				   const char *network)
 {
+	const struct list *found = NULL;
+
 	for (size_t n = 0; n < lists->len; n++) {
-		if (lists->items[n].is_ours &&
-		    strcmp(lists->items[n].file, file) == 0)
-			return &lists->items[n];
+		const struct list *list = &lists->items[n];
+
+		if (!list->is_ours)
+			continue;
+		if (strcmp(list->file, file) == 0)
+			return list;
+		if (!found && list_is_of(list, network))
+			found = list;
 	}
-	return NULL;
+	return found;
 }
 
 static int plan_list(struct install *i, struct install_plan *plan,
 		     const struct lists *lists, const struct list *primary)
 {
 	cleanup_text char *name = list_copy_name(primary);
-	const struct list *present = find_own(lists, name);
+	const struct list *present = find_own(lists, name, primary->name);
 	cleanup_text char *text = copy_make(i, primary, present);
 	int r;
 
@@ -319,10 +329,11 @@ static int plan_list(struct install *i, struct install_plan *plan,
 			i, -EINVAL,
 			"%s/%s: natra cannot be added, because there is not exactly one list \"plugins\"",
 			i->net.path, primary->file);
-	r = plan_file(i, plan, &i->net, NULL, name, text, present);
+	r = plan_file(i, plan, &i->net, NULL, name, text,
+		      present && strcmp(present->file, name) == 0);
 	if (r < 0)
 		return r;
-	plan_remove_lists(i, plan, lists, name);
+	plan_remove_lists(i, plan, lists, name, present);
 	plan_remove_dropins(i, plan, lists, primary->name, false);
 	return 0;
 }
@@ -334,7 +345,7 @@ static int plan_net(struct install *i, struct install_plan *plan,
 		return plan_dropin(i, plan, lists, primary);
 	if (plan->mode == INSTALL_LIST)
 		return plan_list(i, plan, lists, primary);
-	plan_remove_lists(i, plan, lists, NULL);
+	plan_remove_lists(i, plan, lists, NULL, NULL);
 	plan_remove_dropins(i, plan, lists, primary->name, false);
 	return 0;
 }

@@ -94,7 +94,7 @@ int install_plan_removal(struct install *i, const char *in_use, bool force,
 	if (delegation)
 		in_use = delegation;
 	plan_stale(i, plan, &lists);
-	plan_remove_lists(i, plan, &lists, kept);
+	plan_remove_lists(i, plan, &lists, kept, NULL);
 	plan_remove_dropins(i, plan, NULL, NULL, false);
 	plan_reload(i, plan);
 	if (i->request->dry_run || !changes_net(plan)) {
