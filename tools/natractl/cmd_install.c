@@ -54,7 +54,7 @@ static void find_pods(struct natra *n, char *text, size_t size)
 			       strerror(-r));
 	else if (count)
 		(void)snprintf(text, size,
-			       "%zu pod%s limited by it, see natractl list",
+			       "%zu pod%s limited by natra, see natractl list",
 			       count, count == 1 ? " is" : "s are");
 }
 
