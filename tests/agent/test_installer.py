@@ -17,7 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, HERE + "/../install"]
 import parallel
 from agent import AGENT, Agent, words
-from node import FLANNEL, K3S, NEW, OLD, PLUGIN, Node
+from node import FLANNEL, K3S, LISTS, NEW, OLD, PLUGIN, Node
 
 OWN = "00-natra-10-flannel.conflist"
 DROPIN = "cbr0/90-natra.conf"
@@ -310,6 +310,16 @@ class Repair(Case):
         (self.node.net / "20-flannel.conflist").unlink()
         agent.wait_ready(False)
         self.valid()
+
+    def test_guests_that_go(self):
+        """The log names them, though natra's way in is the same as before."""
+        agent = self.start()
+        copy = self.node.net / OWN
+        conf = json.loads(copy.read_text())
+        conf["plugins"].append({"type": "linkerd-cni"})
+        copy.write_text(json.dumps(conf))
+        (self.node.net / "05-calico.conflist").write_text(LISTS["10-calico.conflist"])
+        self.assertIn(f"{OWN} goes, ", agent.wait(": linkerd-cni"))
 
     def test_files_of_others(self):
         self.start()

@@ -318,6 +318,14 @@ class States(Case):
         node.edit(node.copy, lambda c: c["plugins"].append({"type": "istio-cni"}))
         self.assertEqual(self.found(node), {})
 
+    def test_network_of_crio(self):
+        """CRI-O takes the list of the network that it is told, and not the first one."""
+        node = self.node(runtime="cri-o://1.32.0")
+        (node.net / "00-aaa.conflist").write_text(PTP)
+        self.assertEqual(list(self.found(node)), ["not-first"])
+        node.put("etc/crio/crio.conf", '[crio.network]\ncni_default_network = "cbr0"\n')
+        self.assertEqual(self.found(node), {})
+
     def test_directory_that_is_not_the_runtimes(self):
         node = self.node()
         set_containerd(node, 'bin_dir = "/usr/lib/cni"')

@@ -23,6 +23,7 @@ MARK = "natra.io/installed-by"
 SCRATCH = ".natra-install.reload"
 TEMPORARY = ".natra-install.tmp"
 LOCK = "var/lib/natra/install.lock"
+HIDES = "until natractl install runs again"
 
 # A list as k3s and Calico before 3.30 write it. Its spaces, tabs, numbers and keys
 # must stay as they are, though a parser may lose them.
@@ -69,6 +70,11 @@ SINGLE = '{"cniVersion": "0.4.0", "name": "one", "type": "ptp"}\n'
 class Answer:
     def __init__(self, p):
         self.code, self.out, self.err = p.returncode, p.stdout, p.stderr
+
+    @property
+    def other(self):
+        """What is on standard error but the warning that each copy of a list has."""
+        return "".join(l for l in self.err.splitlines(True) if HIDES not in l)
 
     @property
     def json(self):
@@ -129,6 +135,16 @@ class Node:
             "networkName": "cbr0", "result": {},
             "config": base64.b64encode(text.encode()).decode()}))
         return file
+
+    def put(self, path, text):
+        """Write a file outside of both directories."""
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_text(text)
+        return self.root / path
+
+    def put_runtime(self, path, says):
+        """Put a runtime there that answers this to --version."""
+        self.put(path, f"#!/bin/sh\n/bin/cat <<.\n{says}\n.\n").chmod(0o755)
 
     def names(self):
         """Return all files below the lists' directory, and the names in the

@@ -8,7 +8,7 @@ import time
 import unittest
 from pathlib import Path
 
-from node import (BIN, EXAMPLES, FLANNEL, K3S, LISTS, MARK, NET, NEW, OLD, PLUGIN,
+from node import (BIN, EXAMPLES, FLANNEL, HIDES, K3S, LISTS, MARK, NET, NEW, OLD, PLUGIN,
                   SCRATCH, SINGLE, Case)
 
 
@@ -23,6 +23,21 @@ class Harm(Case):
         (node.net / "10-half.conflist").write_text(FLANNEL[:50])
         self.refused(node, "--network", "x", words=[
             "no list of network 'x'", "10-half.conflist is not a JSON"])
+
+    def test_list_of_loopback_only(self):
+        """It says nothing of the network plugin, whose list would be hidden by its copy."""
+        lo = {"cniVersion": "1.0.0", "name": "lo"}
+        for name, conf in (("99-lo.conf", {"type": "loopback"}),
+                           ("99-lo.conflist", {"plugins": [{"type": "loopback"}]})):
+            with self.subTest(name=name):
+                node = self.node({name: json.dumps({**lo, **conf})})
+                for runtime in OLD, NEW:
+                    for options in (), ("--network", "lo"):
+                        self.refused(node, *options, runtime=runtime, words=[
+                            "no list of a network plugin yet", name])
+                (node.net / "10-flannel.conflist").write_text(FLANNEL)
+                self.done(node.install())
+                self.assertEqual(node.types(), ["flannel", "portmap", "natra"])
 
     def test_list_that_is_no_list(self):
         """libcni.json has more of them."""
@@ -108,6 +123,58 @@ class Harm(Case):
             self.assertEqual(node.types()[:3], ["flannel", "portmap", "natra"])
             self.assertEqual(json.loads(copy.read_text())["plugins"][:3],
                              json.loads(own)["plugins"])
+
+    def test_guests_of_a_copy_that_goes(self):
+        """Their installers do not know that their plugin is nowhere any more."""
+        istio, linkerd = {"type": "istio-cni"}, {"type": "linkerd-cni"}
+
+        def with_guests(text, *guests):
+            node = self.node({"10-flannel.conflist": text})
+            self.done(node.install())
+            copy = node.net / "00-natra-10-flannel.conflist"
+            conf = json.loads(copy.read_text())
+            conf["plugins"] += guests
+            copy.write_text(json.dumps(conf))
+            return node
+
+        def calico(node):
+            (node.net / "10-flannel.conflist").unlink()
+            (node.net / "10-calico.conflist").write_text(LISTS["10-calico.conflist"])
+            return node.install("--json")
+
+        def uninstall(node):
+            return node.uninstall("--json")
+
+        def dropin(node):
+            return node.install("--json", runtime=NEW)
+
+        for text, guests, change in (
+                (FLANNEL, [istio, linkerd], uninstall), (FLANNEL, [linkerd], calico),
+                (FLANNEL, [istio], dropin), (K3S, [linkerd], uninstall),
+                (FLANNEL, [], uninstall), (FLANNEL, [], calico), (K3S, [], uninstall)):
+            with self.subTest(list=text[:20], guests=guests, change=change.__name__):
+                r = self.done(change(with_guests(text, *guests)))
+                told = [w for w in r.json["warnings"] if " goes, " in w]
+                self.assertEqual(len(told), bool(guests), r)
+                if guests:
+                    self.assertIn(f"/{NET}/00-natra-10-flannel.conflist goes", told[0])
+                    self.assertTrue(told[0].endswith(": " + ", ".join(
+                        g["type"] for g in guests)), told)
+        # What the list itself has stays.
+        text = json.loads(FLANNEL)
+        text["plugins"].append(istio)
+        self.assertNotIn(" goes, ", self.done(with_guests(
+            json.dumps(text)).uninstall()).err)
+        # They go along when the list gets another name.
+        for text in FLANNEL, K3S:
+            node = with_guests(text, linkerd)
+            before = node.types()
+            (node.net / "10-flannel.conflist").rename(node.net / "20-flannel.conflist")
+            self.assertEqual(self.done(node.install()).other, "")
+            self.assertEqual(node.names(), ["00-natra-20-flannel.conflist",
+                                            "20-flannel.conflist", "natra"])
+            self.assertEqual(node.types(), before)
+            self.assertEqual(node.types()[-1], "linkerd-cni")
 
     def test_rules_for_namespaces_that_cannot_be_removed(self):
         node = self.node({"10-flannel.conflist": FLANNEL})
@@ -224,6 +291,16 @@ class Harm(Case):
         self.assertEqual([n for n in node.names() if "90-" in n],
                          ["cbr0/90-natra.conf"])
 
+    def test_many_lists(self):
+        """Their number is others' business."""
+        lists = {f"{n}-x.conf": SINGLE.replace("one", f"x{n}") for n in range(100, 300)}
+        node = self.node({"10-flannel.conflist": FLANNEL, **lists})
+        before = node.state()
+        self.done(node.install())
+        self.assertEqual(node.types(), ["flannel", "portmap", "natra"])
+        self.done(node.uninstall())
+        self.assertEqual(node.state(), before)
+
     def test_dropin_of_bandwidth(self):
         """Both would limit, if the runtime reads drop-ins."""
         node = self.node({"10-flannel.conflist": FLANNEL})
@@ -237,12 +314,28 @@ class Harm(Case):
         self.refused(node, "--mode", "dropin", runtime=None, words=["50-x.conf"])
         self.assertIn("50-x.conf calls the plugin bandwidth",
                       self.done(node.install(runtime=None)).err)
-        self.assertEqual(self.done(node.install()).err, "")
+        self.assertEqual(self.done(node.install()).other, "")
         self.done(node.uninstall())
         (node.bin / "bandwidth").write_text("upstream's")
         self.refused(node, "--mode", "bandwidth", words=["no plugin bandwidth"])
         self.done(node.install("--mode", "bandwidth", runtime=NEW))
         self.assertEqual((node.bin / "bandwidth").read_bytes(), Path(PLUGIN).read_bytes())
+
+    def test_list_that_comes_later(self):
+        """A copy of podman's list sorts before it, until natra is installed again."""
+        node = self.node({"87-podman.conflist": FLANNEL.replace("cbr0", "podman")})
+        for _ in range(2):
+            r = self.done(node.install("--json"))
+            self.assertEqual(["87-podman.conflist" in w for w in r.json["warnings"]
+                              if HIDES in w], [True])
+            self.assertEqual(r.err.count(HIDES), 1)
+        (node.net / "10-calico.conflist").write_text(LISTS["10-calico.conflist"])
+        self.assertEqual(node.chain()[0], "podman")
+        self.done(node.install())
+        self.assertEqual(node.chain()[0], "k8s-pod-network")
+        self.assertNotIn("00-natra-87-podman.conflist", node.names())
+        # A drop-in hides nothing.
+        self.assertNotIn(HIDES, self.done(node.install(runtime=NEW)).err)
 
     def test_list_that_comes_first(self):
         node = self.node({"00-aaa.conflist": FLANNEL})
@@ -277,7 +370,7 @@ class Harm(Case):
         old["plugins"].append({"type": "bandwidth"})
         r = self.done(self.node({
             "10-calico.conflist": json.dumps(old)}).install())
-        self.assertEqual(r.err, "")
+        self.assertEqual(r.other, "")
 
     def test_files_of_others_under_natras_names(self):
         node = self.node({"10-flannel.conflist": FLANNEL})

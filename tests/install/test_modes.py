@@ -13,7 +13,7 @@ import unittest
 from pathlib import Path
 
 from node import (BIN, FLANNEL, K3S, LISTS, MARK, NET, NEW, OLD, PLUGIN,
-                  SCRATCH, SINGLE, Case)
+                  SCRATCH, SINGLE, Answer, Case)
 
 CAPABILITIES = {"bandwidth": True, "io.kubernetes.cri.pod-annotations": True}
 ELEMENT = {"type": "natra", "capabilities": CAPABILITIES, MARK: "natractl"}
@@ -262,6 +262,19 @@ class Modes(Case):
 
 
 class Use(Case):
+    def uninstall_under_pods(self, node, *options):
+        """Uninstall while attachments cannot be listed, which counts as a pod."""
+        attachments = node.root / "bpf/natra"
+        fd = node.lock()
+        p = subprocess.Popen(node.argv("uninstall", *options), text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(0.5)
+        attachments.symlink_to("natra")
+        os.close(fd)
+        out, err = p.communicate(timeout=20)
+        attachments.unlink()
+        return Answer(subprocess.CompletedProcess(p.args, p.returncode, out, err))
+
     def test_results_name_the_plugin(self):
         node = self.node({"10-flannel.conflist": FLANNEL})
         self.done(node.install())
@@ -302,16 +315,29 @@ class Use(Case):
         for them must count."""
         node = self.node({"10-flannel.conflist": FLANNEL})
         self.done(node.install())
-        fd = node.lock()
-        p = subprocess.Popen(node.argv("uninstall"), text=True,
-                             stderr=subprocess.PIPE)
-        time.sleep(0.5)
-        (node.root / "bpf/natra").symlink_to("natra")
-        os.close(fd)
-        self.assertIn("attachments cannot be listed", p.communicate(
-            timeout=20)[1])
-        self.assertEqual(p.returncode, 3)
+        self.assertIn("attachments cannot be listed", self.done(
+            self.uninstall_under_pods(node), 3).err)
         self.assertEqual(node.names(), ["10-flannel.conflist", "natra"])
+
+    def test_bandwidth_comes_back_under_pods(self):
+        """The list goes on to name the plugin, and would give each new pod natra's limits.
+        Only CRI-O calls CHECK, at which upstream's fails for a pod that natra limits."""
+        for runtime, code in ((None, 0), ("containerd x v2.4.2", 0), ("crio version 1.34.1", 3)):
+            with self.subTest(runtime=runtime):
+                node = self.node({"10-flannel.conflist": K3S})
+                if runtime:
+                    node.put_runtime(f"usr/bin/{runtime.split()[0]}", runtime)
+                (node.bin / "bandwidth").write_text("upstream's")
+                before = node.state()
+                self.done(node.install("--mode", "bandwidth"))
+                after = node.state()
+                r = self.done(self.uninstall_under_pods(node), code)
+                if code:
+                    self.assertIn("until --force brings that plugin back", r.err)
+                    self.assertEqual(node.state(), after)
+                    r = self.done(self.uninstall_under_pods(node, "--force"))
+                self.assertIn("until natractl gc", r.err)
+                self.assertEqual(node.state(), before)
 
     def test_force(self):
         node = self.node({"10-flannel.conflist": FLANNEL})

@@ -7,7 +7,9 @@ import shutil
 import time
 import unittest
 
-from node import BIN, FLANNEL, NET, NEW, OLD, Case
+from node import BIN, FLANNEL, LISTS, NET, NEW, OLD, Case
+
+CRIO = "cri-o://1.32.0"
 
 
 class Places(Case):
@@ -98,10 +100,7 @@ class Places(Case):
             with self.subTest(programs=programs):
                 node = self.node({"10-flannel.conflist": FLANNEL})
                 for path, says in programs.items():
-                    file = node.root / path
-                    file.parent.mkdir(parents=True, exist_ok=True)
-                    file.write_text(f"#!/bin/sh\n/bin/cat <<.\n{says}\n.\n")
-                    file.chmod(0o755)
+                    node.put_runtime(path, says)
                 printed = self.done(node.install("--json", runtime=None)).json
                 self.assertEqual(printed["mode"], mode, printed)
                 self.assertIn(words, printed["reason"])
@@ -131,12 +130,7 @@ class Places(Case):
                 node = self.node({"10-flannel.conflist": FLANNEL})
                 for path, text in {"usr/bin/containerd": "containerd x v2.4.2",
                                    "usr/bin/crio": "crio version 1.34.1", **files}.items():
-                    file = node.root / path
-                    file.parent.mkdir(parents=True, exist_ok=True)
-                    if "bin" in path:
-                        text = f"#!/bin/sh\n/bin/cat <<.\n{text}\n.\n"
-                    file.write_text(text)
-                    file.chmod(0o755)
+                    (node.put_runtime if "bin" in path else node.put)(path, text)
                 printed = self.done(node.install("--json", runtime=None)).json
                 self.assertEqual(printed["mode"], mode, printed)
                 self.assertIn(words, printed["reason"])
@@ -153,16 +147,15 @@ class Places(Case):
             (node.root / path).mkdir(parents=True)
         (node.root / "srv/net/10-flannel.conflist").write_text(FLANNEL)
         for path, text in files.items():
-            (node.root / path).parent.mkdir(parents=True, exist_ok=True)
-            (node.root / path).write_text(text)
+            node.put(path, text)
         r = node.install("--json", *options, runtime=runtime)
         if r.code:
-            return None, r.err
+            return None, r.other
         dirs = (r.json["net_dir"], r.json["bin_dir"])
         for path in dirs:
             self.assertTrue([n for n in (node.root / path[1:]).rglob("*")
                              if "natra" in n.name])
-        return dirs, r.err
+        return dirs, r.other
 
     def test_directories_of_the_runtime(self):
         main, more = "etc/containerd/config.toml", "etc/containerd/conf.d/%s.toml"
@@ -253,6 +246,52 @@ class Places(Case):
                 dirs, err = self.settings({"etc/containerd/config.toml": text}, OLD)
                 self.assertIn(f"config.toml: line {line} cannot be read", err)
                 self.assertEqual(dirs[1], "/opt/cni/bin")
+
+    def test_network_of_crio(self):
+        """CRI-O takes the first list of the network that it is told, else the first list."""
+        main, more = "etc/crio/crio.conf", "etc/crio/crio.conf.d/%s.conf"
+        said = '[crio.network]\ncni_default_network = "%s"\n'
+        calico = said % "k8s-pod-network"
+        lists = {"00-aaa.conflist": FLANNEL, "20-calico.conflist": LISTS["10-calico.conflist"],
+                 "30-calico.conflist": LISTS["10-calico.conflist"]}
+
+        def node(files, more_lists=()):
+            node = self.node({**lists, **dict(more_lists)})
+            for path, text in files.items():
+                node.put(path, text)
+            return node
+
+        for files in ({main: calico}, {main: said % "cbr0", more % 10: calico},
+                      {main: calico, more % 10: "[crio.network]\nplugin_dirs = []\n"}):
+            with self.subTest(files=files):
+                there = node(files)
+                before = there.state()
+                printed = self.done(there.install("--json", runtime=CRIO)).json
+                self.assertEqual(printed["mode"], "list")
+                copy = there.net / "00-natra-20-calico.conflist"
+                self.assertIn('"natra"', copy.read_text())
+                for network, words in (("cbr0", "is not the list that the runtime uses"),
+                                       ("x", "no list of network 'x'")):
+                    self.refused(there, "--network", network, runtime=CRIO, words=[words])
+                # It is the first of its network, though not of all.
+                (there.net / "30-calico.conflist").rename(there.net / "00-calico.conflist")
+                self.refused(there, runtime=CRIO, words=["00-calico.conflist comes before"])
+                (there.net / "00-calico.conflist").rename(there.net / "30-calico.conflist")
+                self.done(there.uninstall())
+                self.assertEqual(there.state(), before)
+        # Without the key, or with containerd, the first list counts.
+        for files, runtime in (({main: said % ""}, CRIO), ({main: calico, more % 10: said % ""},
+                               CRIO), ({main: calico}, OLD)):
+            with self.subTest(files=files, runtime=runtime):
+                self.refused(node(files), runtime=runtime, words=["00-aaa.conflist comes before"])
+        self.refused(node({main: said % "x"}), runtime=CRIO,
+                     words=["no list of network 'x'", "cni_default_network"])
+        # Multus' list delegates to the first of the others.
+        there = node({main: said % "m"}, {"05-multus.conf": '{"cniVersion": "0.3.1", '
+                                          '"name": "m", "type": "multus"}'}.items())
+        (there.net / "00-aaa.conflist").unlink()
+        self.assertIn("Multus reads no drop-ins", self.done(there.install(
+            runtime="cri-o://1.33.0")).out)
 
     def test_plugins_elsewhere(self):
         node = self.node({"10-flannel.conflist": FLANNEL})

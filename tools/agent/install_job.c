@@ -48,14 +48,27 @@ static int write_element(int fd, const char *text)
 	return 0;
 }
 
+/* A later plan repeats what still holds. */
+static void note_warning(struct install_report *report, const char *warning)
+{
+	char text[INSTALL_TEXT_MAX];
+
+	copy(&text, warning);
+	for (size_t i = 0; i < INSTALL_NOTES_MAX; i++) {
+		if (!report->warnings[i][0])
+			copy(&report->warnings[i], text);
+		if (strcmp(report->warnings[i], text) == 0)
+			return;
+	}
+}
+
 static void note_plan(struct install_report *report,
 		      const struct install_plan *plan)
 {
 	report->mode = plan->mode;
 	copy(&report->reason, plan->reason);
-	for (size_t i = 0; i < INSTALL_NOTES_MAX; i++)
-		copy(&report->warnings[i],
-		     i < plan->warnings_len ? plan->warnings[i] : "");
+	for (size_t i = 0; i < plan->warnings_len; i++)
+		note_warning(report, plan->warnings[i]);
 }
 
 /* Returns 1 if there was something to do, after which the next plan may differ;

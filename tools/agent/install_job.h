@@ -19,7 +19,7 @@ struct install_report {
 	enum install_mode mode;
 	char reason[INSTALL_TEXT_MAX];
 	size_t changes; /* how many were made, or are needed */
-	/* The paths of the first ones, and the last plan's warnings. */
+	/* The paths of the first ones, and the first warnings. */
 	char paths[INSTALL_NOTES_MAX][INSTALL_TEXT_MAX];
 	char warnings[INSTALL_NOTES_MAX][INSTALL_TEXT_MAX];
 };

@@ -62,13 +62,18 @@ static int look_at_dropin(void *arg, const char *path, const cJSON *json,
 	return 0;
 }
 
-/* Returns the list that the runtime takes: the first one, or behind that of Multus
- * the first other one. */
-static const struct list *find_used(const struct lists *lists)
+/* Returns the list that the runtime takes: the first one of its network, or behind that of
+ * Multus the first other one. */
+static const struct list *find_used(const struct install *i,
+				    const struct lists *lists)
 {
+	const char *network = lists_network(i, lists);
+
 	for (size_t n = 0; n < lists->len; n++) {
-		if (!lists->items[n].is_multus)
-			return &lists->items[n];
+		const struct list *list = &lists->items[n];
+
+		if (!list->is_multus && list_is_of(list, network))
+			return list;
 	}
 	return NULL;
 }
@@ -146,7 +151,7 @@ static int look_at_chain(struct node *node)
 			  has_results(node);
 	if (!node->net_error)
 		r = lists_read(node->i, &node->i->net, &node->lists);
-	node->used = find_used(&node->lists);
+	node->used = find_used(node->i, &node->lists);
 	if (node->used && node->used->is_chain && node->used->name &&
 	    !name_wrong(node->used->name))
 		(void)dropins_foreach(node->i, node->used->name, look_at_dropin,

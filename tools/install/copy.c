@@ -92,6 +92,29 @@ static bool find_guests(const cJSON *present, const cJSON *wanted,
 	return is_same && !next;
 }
 
+char *copy_guests(const struct lists *lists, const struct list *copy)
+{
+	const struct list *own = lists_primary(lists, copy->name);
+	const cJSON *plugin;
+	char *types = NULL;
+
+	cJSON_ArrayForEach(plugin, copy->plugins)
+	{
+		const char *type = json_text(json_get(plugin, "type"));
+		char *longer;
+
+		if (!type || element_has_type(plugin, PLUGIN_NAME) ||
+		    (own ? list_count(own, type, NULL) > 0
+			 : !copy_is_guest(plugin, false)))
+			continue;
+		longer = text_format("%s%s%s", types ? types : "",
+				     types ? ", " : "", type);
+		free(types);
+		types = longer;
+	}
+	return types;
+}
+
 static char *add_guests(char *text, const cJSON *guests)
 {
 	const cJSON *guest;

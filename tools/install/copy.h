@@ -12,6 +12,9 @@
  * the guests are taken over. */
 char *copy_make(const struct install *i, const struct list *primary,
 		const struct list *present);
+/* Returns the types of plugins in a copy that its network's own list lacks, so that they go
+ * with the copy; NULL if there are none. The caller frees the text. */
+char *copy_guests(const struct lists *lists, const struct list *copy);
 /* Returns whether an element of a copy is a guest. `is_behind` says that it is behind
  * natra's and all of the original list. */
 bool copy_is_guest(const cJSON *element, bool is_behind);

@@ -35,8 +35,9 @@ static char *against_dropins(const struct chain *chain)
 static bool is_behind_multus(const struct chain *chain)
 {
 	const struct install *i = chain->i;
+	const struct list *first = lists_first(i, chain->lists);
 
-	return lists_first(chain->lists)->is_multus || i->multus.fd >= 0 ||
+	return (first && first->is_multus) || i->multus.fd >= 0 ||
 	       (lists_have_ours(chain->lists) &&
 		(dir_has(&i->bin, MULTUS_NAME) ||
 		 dir_has(&i->bin, MULTUS_SHIM_NAME)));
@@ -77,18 +78,20 @@ static char *against_runtime(const struct install *i)
 	return NULL;
 }
 
-/* Returns why natra cannot have a list of its own before all others; NULL if it can. */
-static char *against_first(const struct lists *lists, const struct list *first,
-			   const struct list *primary)
+/* Returns why natra cannot have a list of its own before all others of the network; NULL if
+ * it can. */
+static char *against_first(const struct chain *chain)
 {
-	if (first->is_multus)
-		first = lists_primary(lists, NULL);
-	if (first != primary)
+	const struct lists *lists = chain->lists;
+	const struct list *primary = chain->primary;
+
+	if (primary != lists_primary(lists, lists_network(chain->i, lists)))
 		return text_format(
 			"%s is not the list that the runtime uses, and a copy would become it",
 			primary->file);
-	if (strcmp(first->file, LIST_PREFIX) < 0)
-		return text_format("%s comes before natra's list", first->file);
+	if (strcmp(primary->file, LIST_PREFIX) < 0)
+		return text_format("%s comes before natra's list",
+				   primary->file);
 	return NULL;
 }
 
@@ -113,7 +116,7 @@ static char *against_list(const struct chain *chain)
 				   primary->file);
 	if (reads_dropins(chain) && chain->dropins.bandwidth)
 		return against_dropins(chain);
-	return against_first(lists, lists_first(lists), primary);
+	return against_first(chain);
 }
 
 /* Returns whether natra's element is to have keys that nothing stands in for. The agent adds

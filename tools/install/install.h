@@ -117,7 +117,8 @@ int install_plan(struct install *i, struct install_plan **ret);
  * that names it: a pod may be made until these are gone, and the later plan
  * looks for it anew. `in_use` names what still needs the binary, beside what
  * libcni's cache names; NULL if nothing does. With `force` the binary goes even
- * so.
+ * so. The bandwidth plugin that was kept comes back whatever `in_use` says, but not under
+ * CRI-O.
  */
 int install_plan_removal(struct install *i, const char *in_use, bool force,
 			 struct install_plan **ret);

@@ -40,7 +40,18 @@ void lists_free(struct lists *lists)
 {
 	for (size_t i = 0; i < lists->len; i++)
 		list_free(&lists->items[i]);
-	lists->len = 0;
+	free(lists->items);
+	*lists = (struct lists){0};
+}
+
+static struct list *add(struct lists *lists)
+{
+	if (lists->len == lists->size) {
+		lists->size = lists->size ? 2 * lists->size : 16;
+		lists->items = memory_grow(
+			lists->items, lists->size * sizeof(lists->items[0]));
+	}
+	return &lists->items[lists->len++];
 }
 
 static void parse(struct list *list)
@@ -256,12 +267,7 @@ static int read_entries(struct install *i, const struct dir *dir, DIR *entries,
 			lists->cilium_is_exclusive = true;
 		if (!is_list(entry->d_name) || entry->d_type == DT_DIR)
 			continue;
-		if (lists->len == LISTS_MAX)
-			return install_fail(i, -E2BIG,
-					    "%s: has more than %d lists",
-					    dir->path, LISTS_MAX);
-		r = read_list(i, dir, entry->d_name,
-			      &lists->items[lists->len++]);
+		r = read_list(i, dir, entry->d_name, add(lists));
 		if (r < 0)
 			return r;
 	}
@@ -279,18 +285,36 @@ int lists_read(struct install *i, const struct dir *dir, struct lists *ret)
 				    dir->path, strerror(errno));
 	r = read_entries(i, dir, entries, ret);
 	(void)closedir(entries);
-	qsort(ret->items, ret->len, sizeof(ret->items[0]), by_name);
+	if (ret->len)
+		qsort(ret->items, ret->len, sizeof(ret->items[0]), by_name);
 	find_ours(ret);
 	return r;
 }
 
-const struct list *lists_first(const struct lists *lists)
+bool list_is_of(const struct list *list, const char *network)
 {
-	for (size_t i = 0; i < lists->len; i++) {
-		if (!lists->items[i].is_ours)
-			return &lists->items[i];
+	return !network || (list->name && strcmp(list->name, network) == 0);
+}
+
+const struct list *lists_first(const struct install *i,
+			       const struct lists *lists)
+{
+	for (size_t n = 0; n < lists->len; n++) {
+		const struct list *list = &lists->items[n];
+
+		if (!list->is_ours && list_is_of(list, i->settings.network))
+			return list;
 	}
 	return NULL;
+}
+
+const char *lists_network(const struct install *i, const struct lists *lists)
+{
+	const struct list *first = lists_first(i, lists);
+
+	if (i->multus.fd >= 0 || (first && first->is_multus))
+		return NULL;
+	return i->settings.network;
 }
 
 bool lists_have_ours(const struct lists *lists)
@@ -307,10 +331,8 @@ const struct list *lists_primary(const struct lists *lists, const char *network)
 	for (size_t i = 0; i < lists->len; i++) {
 		const struct list *list = &lists->items[i];
 
-		if (list->is_ours || list->is_multus)
-			continue;
-		if (!network ||
-		    (list->name && strcmp(list->name, network) == 0))
+		if (!list->is_ours && !list->is_multus &&
+		    list_is_of(list, network))
 			return list;
 	}
 	return NULL;

@@ -21,12 +21,10 @@ struct list {
 	bool is_multus;
 };
 
-#define LISTS_MAX 64
-
 /* All lists, in the order in which a runtime looks at them. */
 struct lists {
-	struct list items[LISTS_MAX];
-	size_t len;
+	struct list *items;
+	size_t len, size;
 	bool cilium_is_exclusive; /* Cilium has renamed lists of others */
 };
 
@@ -34,6 +32,11 @@ int lists_read(struct install *i, const struct dir *dir, struct lists *ret);
 void lists_free(struct lists *lists);
 #define cleanup_lists __attribute__((cleanup(lists_free)))
 
+/* Returns whether the list is of this network, which may be NULL for any. */
+bool list_is_of(const struct list *list, const char *network);
+/* Returns the network whose list the runtime's configuration wants; NULL if it takes the
+ * first list, or that of Multus. */
+const char *lists_network(const struct install *i, const struct lists *lists);
 /* Returns the first list that is not natra's, of this network; NULL if there is
  * none. With `network` NULL it returns one of any network, but not Multus' own
  * list, which itself names the network of the pods. */
@@ -43,9 +46,10 @@ const struct list *lists_primary(const struct lists *lists,
  * is just being written, so that its network is unknown. NULL if there is
  * none. */
 const struct list *lists_partial(const struct lists *lists);
-/* Returns the first list that is not natra's, which may be that of Multus; NULL
- * if there is none. */
-const struct list *lists_first(const struct lists *lists);
+/* Returns the list that the runtime takes where natra has none, which may be that of Multus;
+ * NULL if there is none. */
+const struct list *lists_first(const struct install *i,
+			       const struct lists *lists);
 /* Returns whether one of them is natra's. */
 bool lists_have_ours(const struct lists *lists);
 /* Returns whether a list is an administrator's copy of a later list of the same

@@ -6,6 +6,7 @@
 #include "../common/name.h"
 #include "../common/text.h"
 #include "../pods/element.h"
+#include "copy.h"
 #include "plugin.h"
 
 struct install_plan *plan_new(void)
@@ -159,13 +160,22 @@ void plan_stale(const struct install *i, struct install_plan *plan,
 }
 
 void plan_remove_lists(const struct install *i, struct install_plan *plan,
-		       const struct lists *lists, const char *but)
+		       const struct lists *lists, const char *but,
+		       const struct list *moved)
 {
 	for (size_t n = 0; n < lists->len; n++) {
 		const struct list *list = &lists->items[n];
+		cleanup_text char *guests = NULL;
 
-		if (list->is_ours && !(but && strcmp(list->file, but) == 0))
-			plan_remove(i, plan, NULL, list->file, list->text);
+		if (!list->is_ours || (but && strcmp(list->file, but) == 0))
+			continue;
+		plan_remove(i, plan, NULL, list->file, list->text);
+		guests = list == moved ? NULL : copy_guests(lists, list);
+		if (guests)
+			plan_warn(
+				plan,
+				"%s/%s goes, and with it plugins that others have put there, and have to put into the list that the runtime uses then: %s",
+				i->net.path, list->file, guests);
 	}
 }
 

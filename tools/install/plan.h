@@ -25,9 +25,11 @@ void plan_remove(const struct install *i, struct install_plan *plan,
 /* Plans to remove what killed installers left. */
 void plan_stale(const struct install *i, struct install_plan *plan,
 		const struct lists *lists);
-/* Plans to remove natra's own lists except `but`, which may be NULL. */
+/* Plans to remove natra's own lists except `but`, which may be NULL, and warns of the guests
+ * that go with them. Those of `moved`, which may be NULL, too, are in `but`. */
 void plan_remove_lists(const struct install *i, struct install_plan *plan,
-		       const struct lists *lists, const char *but);
+		       const struct lists *lists, const char *but,
+		       const struct list *moved);
 /* Plans to remove natra's drop-ins: that of `network`, unless `keep` is set,
  * and those of networks that certainly have no list. If `lists` is NULL, it
  * removes all of them. */

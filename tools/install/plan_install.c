@@ -17,29 +17,37 @@
 #define PARTIAL_TRIES    10
 #define PARTIAL_PAUSE_NS 100000000
 
-static int no_list(struct install *i)
+static int no_list(struct install *i, const char *network)
 {
-	const char *network = i->request->network;
-
 	if (network)
-		return install_fail(i, -ENOENT,
-				    "%s: has no list of network '%s'",
-				    i->net.path, network);
+		return install_fail(
+			i, -ENOENT, "%s: has no list of network '%s'%s",
+			i->net.path, network,
+			i->request->network ? ""
+					    : ", CRI-O's cni_default_network");
 	return install_fail(i, -ENOENT,
 			    "%s: has no list of a network plugin yet",
 			    i->net.path);
 }
 
+/* Returns whether a list gives a pod nothing but its own lo, which no network plugin's does. */
+static bool has_only_loopback(const struct list *list)
+{
+	size_t count = list_count(list, "loopback", NULL);
+
+	return count && (!list->is_chain ||
+			 (int)count == cJSON_GetArraySize(list->plugins));
+}
+
 static int half_list(struct install *i, const struct list *partial,
-		     const struct list *primary)
+		     const struct list *primary, const char *network)
 {
 	if (partial == primary)
 		return install_fail(i, -EAGAIN, "%s/%s: %s", i->net.path,
 				    partial->file, partial->wrong);
-	return install_fail(i, -EAGAIN,
-			    "%s: has no list of network '%s', and %s %s",
-			    i->net.path, i->request->network, partial->file,
-			    partial->wrong);
+	return install_fail(
+		i, -EAGAIN, "%s: has no list of network '%s', and %s %s",
+		i->net.path, network, partial->file, partial->wrong);
 }
 
 /* Reads the lists and waits for one that is not JSON yet: not every network
@@ -50,24 +58,35 @@ static int read_lists(struct install *i, struct lists *lists,
 {
 	const struct timespec pause = {.tv_nsec = PARTIAL_PAUSE_NS};
 	const struct list *primary, *partial;
+	const char *network;
 
 	for (int n = 0;; n++) {
 		int r = lists_read(i, &i->net, lists);
 
 		if (r < 0)
 			return r;
-		primary = lists_primary(lists, i->request->network);
+		network = i->request->network;
+		if (!network)
+			network = lists_network(i, lists);
+		primary = lists_primary(lists, network);
 		partial =
 			primary && primary->json ? NULL : lists_partial(lists);
 		if (!partial)
 			break;
 		if (n == PARTIAL_TRIES)
-			return half_list(i, partial, primary);
+			return half_list(i, partial, primary, network);
 		lists_free(lists);
 		(void)nanosleep(&pause, NULL);
 	}
+	if (!primary)
+		return no_list(i, network);
+	if (has_only_loopback(primary))
+		return install_fail(
+			i, -ENOENT,
+			"%s: has no list of a network plugin yet, and %s is only for loopback",
+			i->net.path, primary->file);
 	*ret_primary = primary;
-	return primary ? 0 : no_list(i);
+	return 0;
 }
 
 /* Returns the version that the runtime takes; NULL if it takes none. */
@@ -126,11 +145,11 @@ static void warn_of_namespaces(const struct install *i,
 static void warn(const struct install *i, struct install_plan *plan,
 		 const struct lists *lists, const struct list *primary)
 {
-	const struct list *first = lists_first(lists);
+	const struct list *first = lists_first(i, lists);
 	cleanup_dropins struct dropins dropins = {0};
 
-	if ((first->is_multus || i->multus.fd >= 0) &&
-	    !element_names(first->json, PLUGIN_NAME))
+	if (((first && first->is_multus) || i->multus.fd >= 0) &&
+	    !(first && element_names(first->json, PLUGIN_NAME)))
 		plan_warn(
 			plan,
 			"pods get natra from the next start of Multus' pod on, and only if %s is the network that Multus delegates to",
@@ -272,26 +291,36 @@ static int plan_dropin(struct install *i, struct install_plan *plan,
 	r = plan_file(i, plan, &dir, primary->name, DROPIN_NAME, text, false);
 	if (r < 0)
 		return r;
-	plan_remove_lists(i, plan, lists, NULL);
+	plan_remove_lists(i, plan, lists, NULL, NULL);
 	plan_remove_dropins(i, plan, lists, primary->name, true);
 	return 0;
 }
 
-static const struct list *find_own(const struct lists *lists, const char *file)
+/* Returns natra's own list of this name, else one of the network, whose original had another
+ * name then; NULL if there is neither. */
+static const struct list *find_own(const struct lists *lists, const char *file,
+				   const char *network)
 {
+	const struct list *found = NULL;
+
 	for (size_t n = 0; n < lists->len; n++) {
-		if (lists->items[n].is_ours &&
-		    strcmp(lists->items[n].file, file) == 0)
-			return &lists->items[n];
+		const struct list *list = &lists->items[n];
+
+		if (!list->is_ours)
+			continue;
+		if (strcmp(list->file, file) == 0)
+			return list;
+		if (!found && list_is_of(list, network))
+			found = list;
 	}
-	return NULL;
+	return found;
 }
 
 static int plan_list(struct install *i, struct install_plan *plan,
 		     const struct lists *lists, const struct list *primary)
 {
 	cleanup_text char *name = list_copy_name(primary);
-	const struct list *present = find_own(lists, name);
+	const struct list *present = find_own(lists, name, primary->name);
 	cleanup_text char *text = copy_make(i, primary, present);
 	int r;
 
@@ -300,10 +329,11 @@ static int plan_list(struct install *i, struct install_plan *plan,
 			i, -EINVAL,
 			"%s/%s: natra cannot be added, because there is not exactly one list \"plugins\"",
 			i->net.path, primary->file);
-	r = plan_file(i, plan, &i->net, NULL, name, text, present);
+	r = plan_file(i, plan, &i->net, NULL, name, text,
+		      present && strcmp(present->file, name) == 0);
 	if (r < 0)
 		return r;
-	plan_remove_lists(i, plan, lists, name);
+	plan_remove_lists(i, plan, lists, name, present);
 	plan_remove_dropins(i, plan, lists, primary->name, false);
 	return 0;
 }
@@ -315,7 +345,7 @@ static int plan_net(struct install *i, struct install_plan *plan,
 		return plan_dropin(i, plan, lists, primary);
 	if (plan->mode == INSTALL_LIST)
 		return plan_list(i, plan, lists, primary);
-	plan_remove_lists(i, plan, lists, NULL);
+	plan_remove_lists(i, plan, lists, NULL, NULL);
 	plan_remove_dropins(i, plan, lists, primary->name, false);
 	return 0;
 }

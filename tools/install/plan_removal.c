@@ -42,26 +42,46 @@ static void plan_natra(struct install *i, struct install_plan *plan,
 		plan_bin(i, plan, INSTALL_REMOVE, PLUGIN_NAME);
 }
 
-/* Plans the removal of natra's plugin under the name bandwidth. The plugin that
- * had the name before can remove the pods that natra has not limited, but
- * leaves what natra attached to the others. */
+/* Returns why the plugin from before natra cannot come back yet, as a text that the caller frees;
+ * NULL if it can. CRI-O calls CHECK for the pods that run when it starts. That plugin would fail,
+ * since the limits are not its own, and kubelet makes a pod anew of which CRI-O has no address.
+ * Other runtimes do not call CHECK. */
+static char *against_restoring(const struct install *i, const char *pods)
+{
+	if (!pods || !(i->runtimes.kinds & RUNTIME_CRIO) ||
+	    !dir_has(&i->bin, KEPT_NAME))
+		return NULL;
+	return text_format(
+		"%s; with the plugin from before, such pods may be made anew when CRI-O starts again; new pods get natra's limits, too, until --force brings that plugin back",
+		pods);
+}
+
+/* Plans the removal of natra's plugin under the name bandwidth, of which the list of others goes on
+ * to make pods. So the plugin that had the name before is back while natra's pods run: its DEL of
+ * them succeeds, and leaves what natra keeps of them to gc. */
 static void plan_bandwidth(struct install *i, struct install_plan *plan,
-			   const struct lists *lists, const char *in_use,
+			   const struct lists *lists, const char *pods,
 			   bool force)
 {
-	char *kept = NULL;
+	char *kept;
 
 	if (!plugin_is_natra(&i->bin, BANDWIDTH_NAME)) {
 		(void)plan_restore(i, plan);
 		return;
 	}
-	if (in_use && !force)
-		kept = text_copy(in_use);
-	else if (!plan_restore(i, plan))
-		kept = against_removal(i, plan, lists, BANDWIDTH_NAME, in_use,
-				       force);
-	else
+	kept = force ? NULL : against_restoring(i, pods);
+	if (!kept && plan_restore(i, plan)) {
+		if (pods)
+			plan_warn(
+				plan,
+				"%s; %s/" BANDWIDTH_NAME
+				" is the plugin from before natra again, so what natra keeps of such a pod stays after its end until natractl gc",
+				pods, i->bin.path);
 		return;
+	}
+	if (!kept)
+		kept = against_removal(i, plan, lists, BANDWIDTH_NAME, pods,
+				       force);
 	if (!kept)
 		plan_bin(i, plan, INSTALL_REMOVE, BANDWIDTH_NAME);
 	else if (plan->kept)
@@ -94,14 +114,13 @@ int install_plan_removal(struct install *i, const char *in_use, bool force,
 	 * then the plugin stays, too. */
 	if (!force)
 		delegation = use_find_delegation(i, &lists, &kept);
-	if (delegation)
-		in_use = delegation;
 	plan_stale(i, plan, &lists);
-	plan_remove_lists(i, plan, &lists, kept);
+	plan_remove_lists(i, plan, &lists, kept, NULL);
 	plan_remove_dropins(i, plan, NULL, NULL, false);
 	plan_reload(i, plan);
 	if (i->request->dry_run || !changes_net(plan)) {
-		plan_natra(i, plan, &lists, in_use, force);
+		plan_natra(i, plan, &lists, delegation ? delegation : in_use,
+			   force);
 		plan_bandwidth(i, plan, &lists, in_use, force);
 	}
 	*ret = plan;

@@ -37,6 +37,7 @@ void settings_clear(struct settings_of_runtime *settings)
 {
 	free(settings->file);
 	free(settings->net_dir);
+	free(settings->network);
 	for (size_t n = 0; n < settings->bin_len; n++)
 		free(settings->bin_dirs[n]);
 	free(settings->wrong);
@@ -262,12 +263,18 @@ static void look_at_crio(struct looking *l, const char *path)
 	cleanup_json cJSON *json = read_file(l, path, false);
 	const cJSON *network =
 		json_get_exact(json_get_exact(json, "crio"), "network");
+	const char *name =
+		json_text(json_get_exact(network, "cni_default_network"));
 
 	if (!network)
 		return;
 	note_file(l, path);
 	set_bins(l, network, "plugin_dirs", "plugin_dir");
 	set_net(l, network, "network_dir");
+	if (!name)
+		return;
+	free(l->settings->network);
+	l->settings->network = name[0] ? text_copy(name) : NULL;
 }
 
 void settings_look(int root_fd, const struct runtimes *runtimes,

@@ -14,6 +14,7 @@ struct settings_of_runtime {
 	char *net_dir; /* NULL: it does not say which */
 	char *bin_dirs[SETTINGS_BIN_MAX];
 	size_t bin_len;
+	char *network; /* whose list a pod gets; NULL: that of the first list */
 	long lists_max; /* how many lists a pod gets; 0: all of them */
 	char *wrong; /* the file that cannot be read, and where; NULL: none */
 };

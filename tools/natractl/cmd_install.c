@@ -19,8 +19,8 @@ struct job {
 	const struct cli *cli;
 	struct install *i;
 	bool uninstall;
-	cJSON *changes; /* the changes that were made */
-	cJSON *warnings; /* of an installation's last plan, of all of a removal */
+	cJSON *changes;  /* the changes that were made */
+	cJSON *warnings; /* of all plans */
 };
 
 static int install_failure(const char *why)
@@ -54,7 +54,7 @@ static void find_pods(struct natra *n, char *text, size_t size)
 			       strerror(-r));
 	else if (count)
 		(void)snprintf(text, size,
-			       "%zu pod%s limited by it, see natractl list",
+			       "%zu pod%s limited by natra, see natractl list",
 			       count, count == 1 ? " is" : "s are");
 }
 
@@ -84,22 +84,31 @@ static void show_changes(const struct job *job, const struct install_plan *plan,
 	}
 }
 
-static void note_warnings(struct job *job, const struct install_plan *plan)
+static void note_warning(const struct job *job, const char *text)
 {
-	if (!job->uninstall) {
-		cJSON_Delete(job->warnings);
-		job->warnings = cJSON_CreateArray();
-	}
-	for (size_t n = 0; n < plan->warnings_len; n++) {
-		const cJSON *known;
-		bool is_known = false;
+	const cJSON *known;
 
-		cJSON_ArrayForEach(known, job->warnings) is_known |=
-			strcmp(known->valuestring, plan->warnings[n]) == 0;
-		if (!is_known)
-			cJSON_AddItemToArray(
-				job->warnings,
-				cJSON_CreateString(plan->warnings[n]));
+	cJSON_ArrayForEach(known, job->warnings)
+	{
+		if (strcmp(known->valuestring, text) == 0)
+			return;
+	}
+	cJSON_AddItemToArray(job->warnings, cJSON_CreateString(text));
+}
+
+static void note_warnings(const struct job *job,
+			  const struct install_plan *plan)
+{
+	for (size_t n = 0; n < plan->warnings_len; n++)
+		note_warning(job, plan->warnings[n]);
+	/* Nobody stays here who sees what becomes of the lists. */
+	if (!job->uninstall && plan->mode == INSTALL_LIST) {
+		cleanup_text char *text = text_format(
+			"natra's copy of %s hides what changes there, and lists that come later,"
+			" until natractl install runs again; natra-agent sees to that itself",
+			plan->primary_file);
+
+		note_warning(job, text);
 	}
 }
 
