@@ -144,7 +144,7 @@ int classes_read(struct settings *s, const cJSON *keys, struct natra *n,
 	s->policy.classes = s->classes;
 	s->policy.classes_len = (size_t)reading.number;
 	checked = s->policy;
-	/* What the annotations may change is judged when they have been read. */
+	/* Annotations may change the group's values: wanted_read() judges them later. */
 	policy_leave_group(&checked, NULL);
 	if (natra_policy_check(n, &checked) < 0)
 		return failure_set(failure, CNI_BAD_CONFIG, "%s",

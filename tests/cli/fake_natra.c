@@ -29,7 +29,7 @@ static struct natra_policy current = {
 static const char *given_label, *given_network;
 static bool leftovers_removed;
 
-/* What the last natra_attach or natra_stats failed with; none: the library's error. */
+/* The error code of the last natra_attach or natra_stats that failed; none: the library has it. */
 static enum natra_code attach_code;
 
 const char *natra_error(const struct natra *n)

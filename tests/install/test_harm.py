@@ -160,7 +160,7 @@ class Harm(Case):
                     self.assertIn(f"/{NET}/00-natra-10-flannel.conflist goes", told[0])
                     self.assertTrue(told[0].endswith(": " + ", ".join(
                         g["type"] for g in guests)), told)
-        # What the list itself has stays.
+        # A plugin that the list itself has does not go with the copy.
         text = json.loads(FLANNEL)
         text["plugins"].append(istio)
         self.assertNotIn(" goes, ", self.done(with_guests(

@@ -178,7 +178,7 @@ TH_TEST(test_changes_all_the_time)
 	close_rig(&rig);
 }
 
-/* What a job has not seen is looked at soon. */
+/* An interface at which a job has not looked is looked at soon. */
 TH_TEST(test_not_seen)
 {
 	struct rig rig;

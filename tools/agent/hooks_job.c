@@ -22,17 +22,42 @@ struct found {
 	uint32_t programs[3]; /* those that belong on the interface; 0: none */
 	bool is_overtaken;
 	bool by_links; /* nothing gets a filter in front of a link */
+	const struct hook_entry *entry; /* NULL: it has none yet */
+	bool is_wanted;
 };
 
 struct hooks {
 	struct natra *n;
 	struct log *log;
 	struct found *list;
-	size_t len;
+	size_t len, begin; /* the walk goes around, from the place `begin` on */
 	const struct hooks_order *order;
 	struct hooks_report *report; /* the walk's processes share it */
 	struct turns turns;
 };
+
+struct hook_entry *hook_find(struct hook_entry *list, size_t len,
+			     uint32_t ifindex)
+{
+	for (size_t i = 0; i < len; i++) {
+		if (list[i].ifindex == ifindex)
+			return &list[i];
+	}
+	return NULL;
+}
+
+static bool is_wanted(const struct hook_entry *entry, enum hooks_task task)
+{
+	switch (task) {
+	case HOOKS_LOOK:
+		return !entry || entry->is_asked;
+	case HOOKS_LOOK_AT_ALL:
+		return true;
+	case HOOKS_RESTORE:
+		break;
+	}
+	return entry && entry->is_missing;
+}
 
 static int add(void *arg, const struct natra_info *info,
 	       const struct natra_stats *stats)
@@ -56,6 +81,9 @@ static int add(void *arg, const struct natra_info *info,
 	found->by_links = info->mode == NATRA_ATTACH_MODE_TCX_PODSIDE ||
 			  info->mode == NATRA_ATTACH_MODE_TCX_HOSTSIDE;
 	found->programs[2] = info->host_prog_id;
+	found->entry = hook_find(hooks->order->list, hooks->order->len,
+				 found->ifindex);
+	found->is_wanted = is_wanted(found->entry, hooks->order->task);
 	return 0;
 }
 
@@ -127,40 +155,15 @@ static enum hook_state restore(const struct hooks *hooks,
 	return r == 0 ? HOOK_RESTORED : HOOK_LOST;
 }
 
-static const struct hook_entry *find_entry(const struct hooks_order *order,
-					   uint32_t ifindex)
-{
-	for (size_t i = 0; i < order->len; i++) {
-		if (order->list[i].ifindex == ifindex)
-			return &order->list[i];
-	}
-	return NULL;
-}
-
-static bool is_wanted(const struct hook_entry *entry, enum hooks_task task)
-{
-	switch (task) {
-	case HOOKS_LOOK:
-		return !entry || entry->is_asked;
-	case HOOKS_LOOK_AT_ALL:
-		return true;
-	case HOOKS_RESTORE:
-		break;
-	}
-	return entry && entry->is_missing;
-}
-
 /* Looks at one interface, or gives its place back. */
 static void look(const struct hooks *hooks, size_t i)
 {
 	const struct found *found = &hooks->list[i];
-	const struct hook_entry *entry =
-		find_entry(hooks->order, found->ifindex);
 	const bool restores = hooks->order->task == HOOKS_RESTORE;
 	uint32_t *state = &hooks->report->list[i].state;
 	int r;
 
-	/* This holds of what takes too long. */
+	/* An interface that takes too long keeps this state. */
 	*state = restores ? HOOK_LOST : HOOK_UNKNOWN;
 	r = has_place(hooks->n, found);
 	if (r < 0)
@@ -169,32 +172,24 @@ static void look(const struct hooks *hooks, size_t i)
 		*state = HOOK_WELL;
 	else if (!restores)
 		*state = HOOK_MISSING;
-	else if (entry->may_restore)
+	else if (found->entry->may_restore)
 		*state = restore(hooks, found);
 }
 
-/* Returns the place in the list of one that the walk begins with. */
-static size_t first(const struct hooks *hooks)
+static size_t place(const struct hooks *hooks, size_t n)
 {
-	for (size_t i = 0; i < hooks->len; i++) {
-		if (hooks->list[i].ifindex == hooks->order->from_ifindex)
-			return i;
-	}
-	return 0;
+	return (hooks->begin + n) % hooks->len;
 }
 
 static int walk(void *arg)
 {
 	struct hooks *hooks = arg;
-	const size_t begin = first(hooks);
 
 	for (size_t n = 0; n < hooks->len; n++) {
-		const size_t i = (begin + n) % hooks->len;
-		const struct found *found = &hooks->list[i];
+		const size_t i = place(hooks, n);
 
-		if (!is_wanted(find_entry(hooks->order, found->ifindex),
-			       hooks->order->task) ||
-		    !turn_begin(&hooks->turns, found->id))
+		if (!hooks->list[i].is_wanted ||
+		    !turn_begin(&hooks->turns, hooks->list[i].id))
 			continue;
 		hooks->report->list[i].has_begun = true;
 		look(hooks, i);
@@ -203,18 +198,19 @@ static int walk(void *arg)
 	return 0;
 }
 
-static void list_all(const struct hooks *hooks)
+static void list_all(struct hooks *hooks)
 {
 	struct hooks_report *report = hooks->report;
 
 	report->len = hooks->len;
 	for (size_t i = 0; i < hooks->len; i++) {
-		const uint32_t ifindex = hooks->list[i].ifindex;
+		const struct found *found = &hooks->list[i];
 
-		report->list[i].ifindex = ifindex;
-		if (hooks->order->task == HOOKS_RESTORE &&
-		    is_wanted(find_entry(hooks->order, ifindex), HOOKS_RESTORE))
+		report->list[i].ifindex = found->ifindex;
+		if (hooks->order->task == HOOKS_RESTORE && found->is_wanted)
 			report->list[i].state = HOOK_MISSING;
+		if (found->ifindex == hooks->order->from_ifindex)
+			hooks->begin = i;
 	}
 }
 
@@ -222,14 +218,12 @@ static void list_all(const struct hooks *hooks)
 static void note_next(const struct hooks *hooks)
 {
 	struct hooks_report *report = hooks->report;
-	const size_t begin = first(hooks);
 
 	for (size_t n = 0; n < hooks->len && !report->next_ifindex; n++) {
-		const size_t i = (begin + n) % hooks->len;
+		const struct hook_report *seen = &report->list[place(hooks, n)];
 
-		if (!report->list[i].has_begun &&
-		    hooks->order->task == HOOKS_LOOK_AT_ALL)
-			report->next_ifindex = report->list[i].ifindex;
+		if (!seen->has_begun)
+			report->next_ifindex = seen->ifindex;
 	}
 }
 
@@ -256,7 +250,8 @@ void hooks_job_run(const struct jobs *jobs, const struct hooks_order *order,
 	if (r == 0) {
 		list_all(&hooks);
 		r = turns_run(&hooks.turns, walk, &hooks, &late);
-		note_next(&hooks);
+		if (order->task == HOOKS_LOOK_AT_ALL)
+			note_next(&hooks);
 	}
 	if (r < 0 && !report->error[0])
 		(void)snprintf(report->error, sizeof(report->error), "%s",

@@ -54,10 +54,14 @@ enum hooks_task {
 
 struct hooks_order {
 	enum hooks_task task;
-	const struct hook_entry *list;
+	struct hook_entry *list;
 	size_t len;
 	uint32_t from_ifindex; /* begins there, if it is still there */
 };
+
+/* Returns the entry of an interface; NULL if it has none. */
+struct hook_entry *hook_find(struct hook_entry *list, size_t len,
+			     uint32_t ifindex);
 
 void hooks_job_run(const struct jobs *jobs, const struct hooks_order *order,
 		   struct hooks_report *report);

@@ -9,7 +9,8 @@
 #include "../common/memory.h"
 #include "tcnotice.h"
 
-/* What the job gives itself, and those that take too long. */
+/* The job ends by itself before: its walk takes a minute at most, and the interfaces that take too long
+ * a second one. */
 #define JOB_MAX_MS     180000
 /* Who replaces its filters does so in several calls. */
 #define GATHER_MS      20
@@ -26,15 +27,6 @@
 #define ROUNDS_MAX     5
 #define FIRST_WAIT_MS  500
 #define QUIET_MS       600000
-
-static struct hook_entry *find(const struct hookwatch *h, uint32_t ifindex)
-{
-	for (size_t i = 0; i < h->len; i++) {
-		if (h->list[i].ifindex == ifindex)
-			return &h->list[i];
-	}
-	return NULL;
-}
 
 /* Returns when an entry's place may be given back. */
 static uint64_t due_ms(const struct hook_entry *entry)
@@ -109,7 +101,7 @@ static void arm(struct hookwatch *h)
 static bool note(void *arg, uint32_t ifindex)
 {
 	struct hookwatch *h = arg;
-	struct hook_entry *entry = find(h, ifindex);
+	struct hook_entry *entry = hook_find(h->list, h->len, ifindex);
 
 	if (!entry) {
 		h->is_strange = true;
@@ -168,7 +160,7 @@ static void look(void *arg)
 		entry->is_dirty = false;
 		entry->asked_ms = now_ms;
 	}
-	/* What changes from here on is for the next one. */
+	/* The next look finds out about changes from here on. */
 	h->task = all ? HOOKS_LOOK_AT_ALL : HOOKS_LOOK;
 	h->is_strange = false;
 	h->looked_ms = now_ms;
@@ -240,7 +232,8 @@ static void ask_again(struct hookwatch *h)
 static struct hook_entry known(const struct hookwatch *h,
 			       const struct hook_report *seen)
 {
-	const struct hook_entry *old = find(h, seen->ifindex);
+	const struct hook_entry *old =
+		hook_find(h->list, h->len, seen->ifindex);
 	struct hook_entry entry = {
 		.ifindex = seen->ifindex,
 		.may_restore = true,

@@ -147,12 +147,13 @@ static void say_mode(struct installer *in)
 	if (!is_new && !report->changes)
 		return;
 	memcpy(in->said, report->reason, sizeof(in->said));
-	log_add(&words, "mode", install_mode_name(report->mode));
-	log_add(&words, "reason", report->reason);
-	log_add(&words, "net_dir", report->net_dir);
-	log_add(&words, "bin_dir", report->bin_dir);
-	if (is_new)
+	if (is_new) {
+		log_add(&words, "mode", install_mode_name(report->mode));
+		log_add(&words, "reason", report->reason);
+		log_add(&words, "net_dir", report->net_dir);
+		log_add(&words, "bin_dir", report->bin_dir);
 		log_line(in->log, NATRA_LOG_INFO, "installed", &words);
+	}
 	for (size_t i = 0; i < INSTALL_NOTES_MAX && report->warnings[i][0]; i++)
 		log_write(in->log, NATRA_LOG_WARN, "%s", report->warnings[i]);
 }

@@ -34,7 +34,7 @@ struct node {
 	cJSON *dropin;      /* the drop-in that calls natra; NULL: none */
 	char *dropin_path, *dropin_bandwidth; /* the latter calls that plugin */
 	char *dropin_wrong, *dropin_why; /* that the runtime refuses, and why */
-	/* What natra-agent said where it was asked; NULL: nothing, and why as -errno. */
+	/* The answer of natra-agent's /readyz; NULL: there is none, and agent_error says why as -errno. */
 	char *agent_said;
 	int agent_error;
 	cJSON *namespaces;      /* see namespaces.h */
