@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import re
+import resource
 import shutil
 import socket
 import subprocess
@@ -24,8 +25,8 @@ DEV = "veth-a"
 HOOKS = ("ingress", "egress")
 ROUNDS = 5
 FIGHT_S = 10
-# Behind the time after which all hooks are looked at.
-PERIOD_S = 12
+# All hooks are looked at after half of this.
+PERIOD_S = 20
 
 
 class Hooks(KernelCase):
@@ -56,14 +57,18 @@ class Hooks(KernelCase):
         return [next((h["is_ours"] for h in hooks if h["hook_side"] == side), None)
                 for side in HOOKS]
 
-    def back(self, agent, what, begin, repairs=1):
-        """Wait until natra is first again, and print how long that took."""
+    def back(self, agent, what, begin, repairs=0):
+        """Wait until natra is first again after so many repairs, and print how long that took.
+        Return how many repairs there are then: the agent may come between two calls of the
+        other one, and repairs once more."""
         wait_until(lambda: self.first() == [True, True], agent.log, 20)
         print(f"{what}: back after {(time.monotonic() - begin) * 1e3:.0f} ms", file=sys.stderr)
-        agent.wait("somebody took natra's place")
-        wait_until(lambda: f"natra_hook_repairs_total {repairs}\n" in agent.get("/metrics")[1],
-                   agent.log, 20)
+        took = "somebody took natra's place"
+        agent.wait(took, repairs + 1)
+        wait_until(lambda: f"natra_hook_repairs_total {agent.count(took)}\n" in
+                   agent.get("/metrics")[1], agent.log, 20)
         self.assertIn("natra_contested_hooks 0\n", agent.get("/metrics")[1])
+        return agent.count(took)
 
     def aws(self):
         """The calls of AWS's agent at its restart."""
@@ -79,10 +84,11 @@ class Hooks(KernelCase):
     def test_aws_restarts(self):
         self.attach("clsact-hostside")
         agent = self.watched()
-        for repairs in 1, 2:
+        repairs = 0
+        for _ in range(2):
             begin = time.monotonic()
             self.aws()
-            self.back(agent, "aws restarts", begin, repairs)
+            repairs = self.back(agent, "aws restarts", begin, repairs)
 
     def test_removed(self):
         """Filters go when Cilium makes an endpoint's programs anew, and the qdisc by Felix,
@@ -111,7 +117,7 @@ class Hooks(KernelCase):
         links = [bpfsys.tcx_link(fd, socket.if_nametoindex(DEV), kind,
                                  bpfsys.BEFORE)
                  for kind in (bpfsys.TCX_INGRESS, bpfsys.TCX_EGRESS)]
-        self.change_others(PERIOD_S)
+        self.change_others(PERIOD_S, lambda: self.first() == [True, True])
         self.assertEqual(self.first(), [True, True])
         self.back(agent, "TCX in front", begin)
         for link in (*links, fd):
@@ -213,10 +219,24 @@ class Hooks(KernelCase):
         self.assertEqual(agent.count("natra's place"), 0, agent.log())
 
     def cpu_s(self, agent):
-        """The agent's time, and that of the jobs that have ended."""
+        """The time of the agent and of its jobs that have ended, and that of the other one's
+        calls."""
         with open(f"/proc/{agent.process.pid}/stat") as f:
             times = f.read().rsplit(")", 1)[1].split()[11:15]
-        return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+        calls = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return (sum(map(int, times)) / os.sysconf("SC_CLK_TCK"),
+                calls.ru_utime + calls.ru_stime)
+
+    def costs_little(self, agent, what, do):
+        """What another one does costs natra little of what it costs the other one, on any
+        machine."""
+        agent_s, calls_s = self.cpu_s(agent)
+        do()
+        after_s = self.cpu_s(agent)
+        agent_s, calls_s = after_s[0] - agent_s, after_s[1] - calls_s
+        print(f"CPU of {FIGHT_S} s of {what}: {agent_s:.2f} s, and {calls_s:.2f} s of the other"
+              " one's calls", file=sys.stderr)
+        self.assertLess(agent_s, calls_s / 10)
 
     def test_fight(self):
         """The other agent answers at once, each time."""
@@ -239,25 +259,21 @@ class Hooks(KernelCase):
             metrics = agent.get("/metrics")[1]
             self.assertIn(f"natra_hook_repairs_total {ROUNDS}\n", metrics)
             self.assertIn("natra_contested_hooks 1\n", metrics)
-            before = self.cpu_s(agent)
-            time.sleep(FIGHT_S)
-            spent = self.cpu_s(agent) - before
-            print(f"CPU of {FIGHT_S} s of a fight that natra has given up: {spent:.2f} s",
-                  file=sys.stderr)
-            self.assertLess(spent, 0.02 * FIGHT_S)
+            self.costs_little(agent, "a fight that natra has given up",
+                              lambda: time.sleep(FIGHT_S))
             self.assertEqual(agent.count("took natra's place"), took)
             self.assertEqual(agent.count("each time"), 1)
         finally:
             ends.set()
             other.join()
 
-    def change_others(self, seconds):
-        """Change filters where natra has none."""
+    def change_others(self, seconds, is_over=lambda: False):
+        """Change filters where natra has none, for so long at most."""
         run("ip", "link", "add", "other0", "type", "veth", "peer", "name", "other1")
         self.addCleanup(run, "ip", "link", "del", "other0")
         run("tc", "qdisc", "add", "dev", "other0", "clsact")
         end = time.monotonic() + seconds
-        while time.monotonic() < end:
+        while time.monotonic() < end and not is_over():
             for verb in "add", "del":
                 subprocess.run(["tc", "filter", verb, "dev", "other0", "ingress", "prio", "7",
                                 "protocol", "ip", "u32", "match", "u32", "0", "0", "flowid",
@@ -267,11 +283,7 @@ class Hooks(KernelCase):
         """Filters of others where natra has none are no work."""
         self.attach("clsact-hostside")
         agent = self.watched()
-        before = self.cpu_s(agent)
-        self.change_others(FIGHT_S)
-        spent = self.cpu_s(agent) - before
-        print(f"CPU of {FIGHT_S} s of others' filters: {spent:.2f} s", file=sys.stderr)
-        self.assertLess(spent, 0.02 * FIGHT_S)
+        self.costs_little(agent, "others' filters", lambda: self.change_others(FIGHT_S))
         self.assertEqual(agent.count("took natra's place"), 0)
 
 
