@@ -64,7 +64,8 @@ NATRA_API int natra_find_leftovers(struct natra *n,
  * htb has a higher rate for as long as the call lasts. The call returns when 32 times as much as
  * waited has passed (128 to 256 MB), because senders need some round trips to measure that
  * the queue is gone, and after 1 s in any case. What follows should follow at once.
- * It changes nothing if `waiting_ns` is 0.
+ * If `waiting_ns` is 0, it only gives an htb its own rate back that a killed process has left
+ * raised.
  *
  * @param target  as in natra_find_leftovers.
  * @return as natra_find_leftovers; -EBUSY a lock; -ECANCELED; -ESTALE.

@@ -38,7 +38,8 @@
  * one that pid 1 has at /sys/fs/bpf. In another mount namespace, such as the one that
  * `ip netns exec` makes, /sys/fs/bpf may be another directory. The library then uses
  * pid 1's directory through /proc/1/root; calls fail with -EPERM if it cannot be opened
- * and with -ENOTDIR if pid 1 has no such directory. Where there is no bpffs yet,
+ * and with -ENOTDIR if pid 1 has no such directory. In a user namespace other than the
+ * first it uses the caller's own /sys/fs/bpf. Where there is no bpffs yet,
  * attaching mounts one, if the directory is empty (else -ENOTEMPTY). It stays mounted.
  *
  * Privileges: the library needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN, and to be the owner
@@ -237,7 +238,8 @@ NATRA_API int natra_attach(struct natra *n, const struct natra_target *target,
 			   struct natra_info *ret_info);
 
 /**
- * @brief Load the programs of an attachment, and leave none, for others that will need them.
+ * @brief Load the programs that an attachment with this policy needs, for those that come
+ *        later; no attachment stays.
  *
  * The interface is one of the caller's own, to which natra_attach and natra_detach attach for a
  * moment. No group is needed, made or entered, whichever the policy names. The
@@ -475,6 +477,8 @@ NATRA_API int natra_events_read(struct natra_events *events,
  * It becomes readable 10 times per second, whether or not there are events, so that
  * programs need not wake readers up. Call natra_events_read until it returns 0, which
  * also makes the descriptor wait for its next turn.
+ *
+ * @return the descriptor, which natra_events_close closes; -EINVAL.
  */
 NATRA_API int natra_events_fd(const struct natra_events *events);
 

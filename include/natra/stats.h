@@ -55,7 +55,8 @@ struct natra_direction_stats {
 	struct natra_count over_connections;
 	/** Packets on which the link itself depends (ARP, IPv6 neighbour
 	 *  discovery, IEEE 802.1X, LLDP, LACP, STP) that passed uncharged, up to
-	 *  4 kB in a second together. What exceeds that, and all else that is not
+	 *  4 kB at once and 4 kB in each second, of which one sender into the pod
+	 *  has a quarter. What exceeds that, and all else that is not
 	 *  IP, counts like IP, each EtherType as one flow. In a direction that
 	 *  has no rate all of them count as `unlimited`. */
 	struct natra_count other;

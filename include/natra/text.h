@@ -23,8 +23,8 @@ extern "C" {
  */
 NATRA_API int natra_parse_rate(const char *text, uint64_t *ret_bits_per_sec);
 
-/** @brief The same in bytes, or in what else is counted, 1 to 2^63 - 1; less than 1 is rounded
- *         up, too. Errors as natra_parse_rate. */
+/** @brief The same in bytes, or in what else is counted, 1 to 2^63 - 1. Errors as
+ *         natra_parse_rate. */
 NATRA_API int natra_parse_size(const char *text, uint64_t *ret_bytes);
 
 /**
@@ -51,7 +51,7 @@ NATRA_API int natra_parse_class(const char *text,
 				const char **ret_item);
 
 /** @brief Names as the command line and the CNI configuration write them:
- *         "tcx-podside", "auto", "free", "police"; NULL if out of range. */
+ *         "tcx-podside", "auto", "free", "police"; NULL if out of range. Static. */
 NATRA_API const char *
 natra_attach_mode_name(enum natra_attach_mode attach_mode);
 NATRA_API const char *natra_edt_pacing_name(enum natra_edt_pacing edt_pacing);

@@ -404,14 +404,14 @@ struct natra_group_info {
 	size_t sz;
 	/** 1 to NATRA_GROUP_NAME_MAX bytes, without control characters. */
 	const char *name;
-	/** Bit/s. 0: this direction is not limited. */
+	/** Bit/s. 0: this direction is not limited, which one of the two has to be. */
 	uint64_t ingress_rate_bits_per_sec;
 	uint64_t egress_rate_bits_per_sec;
 	/** In bits. 0: what the rate carries in 0.5 s. Needs a rate. */
 	uint64_t ingress_burst_bits;
 	uint64_t egress_burst_bits;
 	const char *parent; /**< made by natra_group_set; NULL: none */
-	/** These are the group's part in its parent, as in struct natra_policy. */
+	/** These are the group's part in its parent, as in struct natra_policy, and need one. */
 	uint64_t floor_bits_per_sec;
 	uint32_t weight;
 	uint64_t room[8]; /**< 0; what later versions read takes a part of it */

@@ -187,7 +187,7 @@ int natra_parse_size(const char *text, uint64_t *ret_bytes)
 
 	if (r < 0)
 		return r;
-	if (value == 0 || value > SIZE_MAX_BYTES)
+	if (below_one || value == 0 || value > SIZE_MAX_BYTES)
 		return -ERANGE;
 	*ret_bytes = value;
 	return 0;

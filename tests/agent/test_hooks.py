@@ -229,14 +229,15 @@ class Hooks(KernelCase):
 
     def costs_little(self, agent, what, do):
         """What another one does costs natra little of what it costs the other one, on any
-        machine."""
+        machine. Return what do() does."""
         agent_s, calls_s = self.cpu_s(agent)
-        do()
+        done = do()
         after_s = self.cpu_s(agent)
         agent_s, calls_s = after_s[0] - agent_s, after_s[1] - calls_s
-        print(f"CPU of {FIGHT_S} s of {what}: {agent_s:.2f} s, and {calls_s:.2f} s of the other"
-              " one's calls", file=sys.stderr)
-        self.assertLess(agent_s, calls_s / 10)
+        print(f"CPU of {what}: {agent_s:.2f} s, and {calls_s:.2f} s of the other one's calls",
+              file=sys.stderr)
+        self.assertLess(agent_s, calls_s / 5)
+        return done
 
     def test_fight(self):
         """The other agent answers at once, each time."""
@@ -251,7 +252,8 @@ class Hooks(KernelCase):
         begin = time.monotonic()
         other.start()
         try:
-            line = agent.wait("takes natra's place on 'veth-a' each time", timeout=60)
+            line = self.costs_little(agent, "a fight", lambda: agent.wait(
+                "takes natra's place on 'veth-a' each time", timeout=60))
             print(f"gives up after {time.monotonic() - begin:.1f} s", file=sys.stderr)
             self.assertIn('level=error', line)
             took = agent.count("took natra's place")
@@ -259,7 +261,7 @@ class Hooks(KernelCase):
             metrics = agent.get("/metrics")[1]
             self.assertIn(f"natra_hook_repairs_total {ROUNDS}\n", metrics)
             self.assertIn("natra_contested_hooks 1\n", metrics)
-            self.costs_little(agent, "a fight that natra has given up",
+            self.costs_little(agent, f"{FIGHT_S} s of a fight that natra has given up",
                               lambda: time.sleep(FIGHT_S))
             self.assertEqual(agent.count("took natra's place"), took)
             self.assertEqual(agent.count("each time"), 1)
@@ -283,7 +285,7 @@ class Hooks(KernelCase):
         """Filters of others where natra has none are no work."""
         self.attach("clsact-hostside")
         agent = self.watched()
-        self.costs_little(agent, "others' filters", lambda: self.change_others(FIGHT_S))
+        self.costs_little(agent, f"{FIGHT_S} s of others' filters", lambda: self.change_others(FIGHT_S))
         self.assertEqual(agent.count("took natra's place"), 0)
 
 

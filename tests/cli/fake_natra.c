@@ -120,6 +120,13 @@ static int fill(struct natra_info *info, const char *id)
 	info->effective.pace_limit_ns = 50000000;
 	if (strcmp(id, "web") == 0)
 		info->policy.sli = NATRA_SLI_ON;
+	/* Until natra_configure has taken the rate away. */
+	if (strcmp(id, "web") == 0 && getenv("FAKE_GROUP") &&
+	    current.egress_rate_bits_per_sec) {
+		snprintf(info->policy.group, sizeof(info->policy.group), "%s",
+			 getenv("FAKE_GROUP"));
+		info->policy.egress_packet_rate_per_sec = 1000;
+	}
 	if (strcmp(id, "bare") == 0) {
 		info->policy.classes_len = 1;
 		info->unshaped = true;

@@ -527,10 +527,11 @@ class Set(unittest.TestCase):
         self.assertEqual(p["attach_mode"], "tcx-podside")
 
     def test_a_limit_goes_with_its_burst(self):
-        for rate in ("0", "unlimited"):
-            p = self.policy("--egress-rate", rate)
-            self.assertEqual(p["egress_rate_bits_per_sec"], 0)
-            self.assertEqual(p["egress_burst_bits"], 0)
+        for rate, group in ("0", ""), ("unlimited", ""), ("0", "team"):
+            with unittest.mock.patch.dict(os.environ, FAKE_GROUP=group):
+                p = self.policy("--egress-rate", rate)
+            self.assertEqual((p["egress_rate_bits_per_sec"], p["egress_burst_bits"],
+                              p["egress_packet_rate_per_sec"]), (0, 0, 1000 if group else 0))
 
     def test_what_does_not_go_with_what_there_is(self):
         for args, wrong in (
@@ -542,8 +543,7 @@ class Set(unittest.TestCase):
             self.assertIn(f"--{wrong} is refused: ", p.stderr.decode())
 
     def test_back_to_the_default(self):
-        p = self.policy("--egress-burst", "default")
-        self.assertEqual(p["egress_burst_bits"], 0)
+        self.assertEqual(self.policy("--egress-burst", "default")["egress_burst_bits"], 0)
 
 
 class Watch(unittest.TestCase):

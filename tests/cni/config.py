@@ -99,6 +99,7 @@ def annotations(b):
     b.rep.equal("an annotation over the conf",
                 info and info["policy"]["fast_pass"], "off")
     full = "natra.io/egress-burst"
+    b.refused("a hundredth of a bit/s", {"ingressRate": "10m"}, words=("ingressRate", "10m"))
     b.refused("a burst where there is no rate", {"ingressRate": 10 * M},
               {full: "8M"}, allowAnnotations=[full], words=(full, "rate"))
     calico = "qos.projectcalico.org/egressBandwidth"

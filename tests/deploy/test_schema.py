@@ -17,7 +17,7 @@ BAD_CONFIG = 7
 NUMBERS = [-1, 0, 1, 1.5, 2, 64, 65, 100, 101, 10**9, 10**9 + 1, 10**15, 10**15 + 1]
 TEXTS = ["", "0", "1", "7", "64", "65", "99", "100", "101", "10M", "1.5G", "10Mi", "1e6", "+5",
          "10X", "fast", "50%", "1ns", "50ms", "9s", "9.0s", "9.1s", "0s", "8999.5ms", "9000ms",
-         "9001ms", "10s", "2", "2 hours", "auto", "on", "off", "free", "strict", "charged",
+         "9001ms", "10s", "2", "10m", "0.5", "1.5", ".5k", "500u", "2 hours", "auto", "on", "off", "free", "strict", "charged",
          "police", "pace", "tcx-podside", "clsact-hostside", "static", "lowest", "runtime",
          "fail", "continue", "info", "loud", "/var/log/x", "log", True, [], {}]
 
@@ -80,7 +80,7 @@ class Schema(unittest.TestCase):
         for part, key in (("default", "ingressRate"), ("max", "egressBurst"),
                           ("max", "ingressPacketRate")):
             schema = rule[part]["properties"][key]
-            for value in NUMBERS + TEXTS + ["10m", "0.5", "1.5", ".5k", "500u"]:
+            for value in NUMBERS + TEXTS:
                 if value == "1.5G" and "Packet" in key:
                     continue
                 with self.subTest(part=part, key=key, value=value):

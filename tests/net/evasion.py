@@ -368,8 +368,7 @@ def ifb(rep, a):
     sees them again on the way out would take it off."""
     for mode in Natra.modes():
         with Rig() as r:
-            lim = Natra(r.pod, "--attach-mode", mode, "--fast-pass", "strict")
-            lim.attach(None, CAP)
+            lim = Natra(r.pod, "--attach-mode", mode, "--fast-pass", "strict").attach(None, CAP)
             # A pod can do this, but not load the modules by their names.
             for module in ("ifb", "cls_u32", "act_mirred", "act_skbedit"):
                 sh("modprobe", module, check=False)
@@ -382,12 +381,14 @@ def ifb(rep, a):
                           "egress", "redirect", "dev", "ifb0")
             except RuntimeError as e:
                 return rep.shown("ifb", f"this kernel lacks what it needs: {e}")
-            rep.measure(mode, through_ifb, r, rep, a, mode)
+            rep.measure(mode, through_ifb, r, rep, a, mode, lim)
 
 
-def through_ifb(r, rep, a, mode):
-    verdict(rep, a, mode, "out", "through an ifb",
-            *datagrams(r, a, r.pod, ways=["out"])["out"], past=mode.endswith("hostside"))
+def through_ifb(r, rep, a, mode, lim):
+    offered, got = datagrams(r, a, r.pod, ways=["out"])["out"]
+    verdict(rep, a, mode, "out", "through an ifb", offered, got, past=mode.endswith("hostside"))
+    rep.least("  of what was sent natra has judged", 8 * total(lim.stats()["egress"]) /
+              (offered * a.seconds), int(mode.endswith("podside")))
 
 
 def duplicate(rep, a):

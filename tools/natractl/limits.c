@@ -58,22 +58,18 @@ uint64_t limits_rate_options(void)
 	return options;
 }
 
-static void remove_of(size_t offset, struct natra_policy *p)
-{
-	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
-		const struct policy_field *field = &policy_fields[i];
-
-		if (field->of == offset)
-			policy_field_set(field, p, 0);
-	}
-}
-
 /* Removes a limit, and what cannot be without it. */
 static void remove_limit(const struct policy_field *limit,
 			 struct natra_policy *p)
 {
-	remove_of(limit->offset, p);
 	policy_field_set(limit, p, 0);
+	for (size_t i = 0; i < POLICY_FIELDS_LEN; i++) {
+		const struct policy_field *field = &policy_fields[i];
+
+		if (field->of == limit->offset &&
+		    !policy_field_counts(field, p))
+			policy_field_set(field, p, 0);
+	}
 }
 
 /* Returns what the parser does: -EINVAL or -ERANGE; or EXIT_USAGE after printing
