@@ -387,7 +387,7 @@ const struct check checks_of_list[] = {
 	 "{file} in {dir}, the list that the runtime uses, does not call natra",
 	 "{=install}", not_called},
 	{"not-first",
-	 "{other} calls natra, but the runtime uses {file}, which comes before it",
+	 "{other} calls natra, but the runtime uses {file}, which is the first one or CRI-O's cni_default_network",
 	 "{=install}", not_first},
 	{"other-network",
 	 "{network}/{name} is for network '{network}', but the runtime uses {file} of network '{used}'",
