@@ -131,7 +131,7 @@ def plain(h, data):
     """Send bytes in the place of an answer, and then nothing."""
     with contextlib.suppress(OSError):
         h.connection.sendall(data)
-        h.connection.settimeout(10)
+        h.connection.settimeout(60)
         h.connection.recv(1)
     h.close_connection = True
     return True

@@ -82,13 +82,15 @@ class Uninstall(Case):
     def job_that_waits(self, agent):
         """Return the job that wants the installers' lock, which the test has. Those that look
         come and go."""
-        first_seen = {}
+        first_seen, found = {}, []
 
         def waits():
             now = time.monotonic()
-            return [job for job in jobs_of(agent) if now - first_seen.setdefault(job, now) > 0.5]
+            found[:] = [job for job in jobs_of(agent)
+                        if now - first_seen.setdefault(job, now) > 0.5]
+            return found
         self.until(waits, "no job waits")
-        return int(waits()[0])
+        return int(found[0])
 
     def test_while_a_repair_waits(self):
         """A repair that waits for the directory finds it uninstalled."""

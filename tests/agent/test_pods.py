@@ -457,13 +457,14 @@ class Adopt(Case):
 
     def test_torn_by_a_loss_of_power(self):
         """Nobody is writing these, so the look does not wait for the end of any."""
-        for i in range(600):
+        for i in range(3000):
             path = self.node.result(f"net-torn{i}-eth0")
             path.write_text("{" * (i % 2))
             os.utime(path, (1, 1))
         begin = time.monotonic()
         self.run_agent()
-        self.assertLess(time.monotonic() - begin, 5)
+        # Each would be waited for 10 ms.
+        self.assertLess(time.monotonic() - begin, 20)
 
     def test_annotations_that_are_a_list(self):
         self.node.pod("a", {"ingressRate": 1000000}, ["ptp", natra()],
@@ -487,12 +488,6 @@ class Adopt(Case):
         log = self.run_agent()
         self.assertEqual(self.calls("upgrade"), ["upgrade id=net/a/eth0"])
         self.assertIn("upgraded=1", log)
-
-    def test_now_and_then(self):
-        with self.node.agent("--no-install", "--period", "1s") as agent:
-            agent.wait("part=pods")
-            self.node.pod("a", {"ingressRate": 1000000}, ["ptp"])
-            agent.wait("limited a running pod")
 
 
 if __name__ == "__main__":

@@ -136,7 +136,7 @@ TH_TEST(killed_while_an_htb_drains)
 	assert_true(pid >= 0);
 	if (!pid)
 		_exit(drain("web") < 0);
-	for (int i = 0; find().waiting_ns && i < 500; i++)
+	for (int i = 0; find().waiting_ns && i < 5000; i++)
 		(void)usleep(1000);
 	assert_int_equal(kill(pid, SIGKILL), 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -174,7 +174,7 @@ static pid_t stop_while_it_drains(void)
 	if (!pid)
 		_exit(drain("web") < 0);
 	/* It fills the bucket after it has unlocked "web", for which others would wait. */
-	while (find().waiting_ns && tries++ < 500)
+	while (find().waiting_ns && tries++ < 5000)
 		(void)usleep(1000);
 	GIVES(-EBADE, natra_check(n, "web", NULL));
 	assert_int_equal(kill(pid, SIGSTOP), 0);

@@ -22,8 +22,6 @@ from report import skip  # noqa: E402
 PROGRAMS = ("runc", "nft")
 WORK = "/run/runtime-test"
 SECONDS = 60
-# Many pods that start or stop at once take as long as one after the other.
-SECONDS_EACH = 4
 
 
 def prepare(arguments):
@@ -101,17 +99,6 @@ class Runtime:
 
         return wait(one, self.program.tail)
 
-    def run_many(self, count, prefix, *annotations):
-        """Start pods at the same time. Returns the seconds until the last has started,
-        and those of each pod by its id."""
-        *pods, total = sh(self.cri, SOCKET, "start", str(count), prefix, *annotations,
-                          timeout=SECONDS + SECONDS_EACH * count).splitlines()
-        pods = [line.split() for line in pods]
-        return float(total) / 1e3, {pod: float(ms) / 1e3 for pod, ms in pods}
-
-    def stop_many(self, ids):
-        sh(self.cri, SOCKET, "stop", *ids, timeout=SECONDS + SECONDS_EACH * len(ids))
-
 
 class Started(Ns):
     """A pod that containerd has started."""
@@ -124,4 +111,4 @@ class Started(Ns):
 
     def stop(self):
         os.close(self.fd)
-        self.runtime.stop_many([self.id])
+        sh(self.runtime.cri, SOCKET, "stop", self.id, timeout=SECONDS)

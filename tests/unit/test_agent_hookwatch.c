@@ -138,6 +138,44 @@ TH_TEST(test_order)
 	close_rig(&rig);
 }
 
+/* Ends as many jobs that give a place back as natra gives it back, and one that may not. */
+static void fight(struct hookwatch *h)
+{
+	h->task = HOOKS_RESTORE;
+	for (int round = 0; round < 5; round++) {
+		assert_false(h->list[0].is_given_up);
+		report_one(h, CHANGED, HOOK_RESTORED)->has_begun = true;
+		end_job(h, WORK_DONE);
+	}
+	report_one(h, CHANGED, HOOK_LOST)->has_begun = true;
+	end_job(h, WORK_DONE);
+	assert_true(h->list[0].is_given_up);
+}
+
+/* A place that others take each time is left to them until it was quiet for ten minutes. */
+TH_TEST(test_gives_up)
+{
+	static const struct {
+		uint64_t quiet_ms;
+		bool is_given_up;
+	} cases[] = {{599000, true}, {601000, false}};
+	struct rig rig;
+	struct hookwatch *h = &rig.h;
+
+	for (size_t i = 0; i < TH_LEN(cases); i++) {
+		open_rig(&rig);
+		h->work.run = run_nothing;
+		fight(h);
+		assert_int_equal(rig.health.hook_repairs, 5);
+		h->list[0].last_ms = clock_ms() - cases[i].quiet_ms;
+		h->next.expired(h);
+		assert_int_equal(h->list[0].is_given_up, cases[i].is_given_up);
+		while (h->work.pid)
+			workers_reap(&rig.workers);
+		close_rig(&rig);
+	}
+}
+
 /* RTNL is left to others for as long as a look took, but for what the kernel tells of. */
 TH_TEST(test_slow_look)
 {

@@ -3,10 +3,7 @@
 // Command cri starts and stops pods without containers, as a kubelet does.
 //
 //	cri SOCKET run NAME [ANNOTATION=VALUE]...   prints the id of the pod
-//	cri SOCKET start COUNT PREFIX [ANNOTATION=VALUE]...
-//	                                            starts pods at the same time; prints the id of
-//	                                            each and the ms until it ran, then the ms of all
-//	cri SOCKET stop ID...                       stops the pods and removes them
+//	cri SOCKET stop ID                          stops the pod and removes it
 //	cri SOCKET status ID                        prints the state, namespace and address
 //	cri SOCKET ready                            succeeds when the network is there
 package main
@@ -14,12 +11,9 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -36,7 +30,7 @@ func main() {
 
 func command(args []string) error {
 	if len(args) < 2 {
-		return fmt.Errorf("usage: cri SOCKET run|start|stop|status|ready ...")
+		return fmt.Errorf("usage: cri SOCKET run|stop|status|ready ...")
 	}
 	conn, err := grpc.NewClient("unix://"+args[0],
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -55,10 +49,8 @@ func command(args []string) error {
 		return fmt.Errorf("%s: which pod?", args[1])
 	case args[1] == "run":
 		return run(ctx, client, args[2], args[3:])
-	case args[1] == "start":
-		return start(ctx, client, args[2:])
 	case args[1] == "stop":
-		return together(len(args)-2, func(i int) error { return stop(ctx, client, args[2+i]) })
+		return stop(ctx, client, args[2])
 	case args[1] == "status":
 		return status(ctx, client, args[2])
 	}
@@ -101,51 +93,6 @@ func sandbox(ctx context.Context, client cri.RuntimeServiceClient, name string, 
 	}
 	r, err := client.RunPodSandbox(ctx, &cri.RunPodSandboxRequest{Config: pod})
 	return r.GetPodSandboxId(), err
-}
-
-// start starts COUNT pods, named PREFIX and a number, at the same time.
-func start(ctx context.Context, client cri.RuntimeServiceClient, args []string) error {
-	count, err := strconv.Atoi(args[0])
-	if err != nil || count < 1 || len(args) < 2 {
-		return fmt.Errorf("start: '%s' is no number of pods with a prefix", args[0])
-	}
-	// The first call of a connection makes it.
-	if err := ready(ctx, client); err != nil {
-		return err
-	}
-	lines := make([]string, count)
-	begin := time.Now()
-	err = together(count, func(i int) error {
-		id, err := sandbox(ctx, client, args[1]+strconv.Itoa(i), args[2:])
-		lines[i] = fmt.Sprintf("%s %.3f", id, ms(begin))
-		return err
-	})
-	all := ms(begin)
-	if err == nil {
-		fmt.Printf("%s\n%.3f\n", strings.Join(lines, "\n"), all)
-	}
-	return err
-}
-
-func ms(begin time.Time) float64 {
-	return float64(time.Since(begin).Microseconds()) / 1e3
-}
-
-// together calls do with 0 to count-1 at the same time, and returns all their errors.
-func together(count int, do func(int) error) error {
-	var all sync.WaitGroup
-	errs, begin := make([]error, count), make(chan struct{})
-	for i := range count {
-		all.Add(1)
-		go func() {
-			defer all.Done()
-			<-begin
-			errs[i] = do(i)
-		}()
-	}
-	close(begin)
-	all.Wait()
-	return errors.Join(errs...)
 }
 
 func stop(ctx context.Context, client cri.RuntimeServiceClient, id string) error {
