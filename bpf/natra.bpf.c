@@ -199,7 +199,7 @@ static __always_inline __u64 mouse_limit(const struct __sk_buff *skb,
 			       << (limits->fair_shift & 63)) +
 			      limits->unfelt_delay_ns;
 
-	if (!is_held(skb))
+	if (!is_held(skb) || is_answer(skb))
 		return 0;
 	if (!is_felt(skb))
 		return limits->unfelt_delay_ns;
@@ -220,7 +220,7 @@ charge_mouse(struct __sk_buff *skb, struct natra_state *state,
 
 	if (depart_ns <= now_ns)
 		return NATRA_COUNT_MICE;
-	if (!is_held(skb))
+	if (!is_held(skb) || is_answer(skb))
 		return NATRA_COUNT_DROPPED_RATE;
 	outcome = natra_fair_hold(limits, now_ns, depart_ns, felt);
 	if (outcome == NATRA_COUNT_DROPPED_HORIZON)
@@ -438,7 +438,7 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 	const struct natra_limits *limits = limits_of(config, active);
 	__u32 believed, enter, epoch, estimate, leave, outcome, units;
 	enum natra_heavy heavy;
-	bool control, mouse;
+	bool control;
 
 	packet->now_ns = bpf_ktime_get_coarse_ns();
 	control = read_packet(skb, is_sent(skb), config, &parsed, packet);
@@ -462,13 +462,7 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 	if (natra_fixed.has_groups && !group_threshold(limits, &enter, &leave))
 		return count_unlimited(skb, packet);
 
-	epoch = natra_epoch(packet->now_ns);
 	units = natra_units(believed);
-	estimate = natra_sketch_add(state->sketch, NATRA_SKETCH_WIDTH - 1,
-				    packet->hash, units, epoch);
-	heavy = natra_is_heavy(state->heavy, packet->hash, estimate, units,
-			       enter, leave, epoch);
-	mouse = !heavy;
 	if (natra_unlikely(control) && link_global(skb, config, packet, units))
 		return (__u32)NATRA_FORGET(NATRA_COUNT_OTHER, packet->hash);
 	packet->active = active;
@@ -479,13 +473,19 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 			return drop_at_gate(skb, config, state, stripe, &parsed,
 					    packet, outcome);
 	}
-	if (mouse && limits->pass == NATRA_PASS_FREE) {
+	/* A flood that the gates stop must not make other flows seem to be heavy. */
+	epoch = natra_epoch(packet->now_ns);
+	estimate = natra_sketch_add(state->sketch, NATRA_SKETCH_WIDTH - 1,
+				    packet->hash, units, epoch);
+	heavy = natra_is_heavy(state->heavy, packet->hash, estimate, units,
+			       enter, leave, epoch);
+	if (!heavy && limits->pass == NATRA_PASS_FREE) {
 		if (natra_unlikely(!(stripe->count[NATRA_COUNT_MICE].packets %
 				     NATRA_OVER_PACKETS)))
 			watch_limits(config, state, limits, packet, active);
 		return NATRA_COUNT_MICE;
 	}
-	packet->mouse = mouse && limits->pass != NATRA_PASS_OFF;
+	packet->mouse = !heavy && limits->pass != NATRA_PASS_OFF;
 	if (!packet->mouse)
 		note_flow(skb, state, &parsed, packet, estimate);
 	if (natra_unlikely(NATRA_FORGET((__u64)heavy, packet->hash) ==

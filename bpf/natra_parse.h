@@ -58,6 +58,7 @@
 
 /* IANA protocol numbers. */
 #define NATRA_PROTO_HOPOPTS  0
+#define NATRA_PROTO_ICMP     1
 #define NATRA_PROTO_IPIP     4
 #define NATRA_PROTO_TCP      6
 #define NATRA_PROTO_UDP      17

@@ -14,7 +14,9 @@
 #include "natra_parse.h"
 #include "natra_shared.h"
 
-#define AF_UNSPEC 0 /* sys/socket.h is of the C library */
+/* sys/socket.h is of the C library */
+#define AF_UNSPEC 0
+#define SOCK_RAW  3
 
 /* The values of the ECN field, RFC 3168 and 9331. */
 #define ECN_NOT_ECT 0
@@ -50,6 +52,16 @@ static __always_inline bool set_ce(struct __sk_buff *skb)
 	return ecn_of(skb) && bpf_skb_ecn_set_ce(skb) == 1;
 }
 
+/* Returns the socket that is charged for the packet's bytes; NULL if none is, as for an answer to
+ * a connection that is only asked for or has ended. */
+static __always_inline const struct bpf_sock *
+socket_of(const struct __sk_buff *skb)
+{
+	struct bpf_sock *sk = skb->sk;
+
+	return sk ? bpf_sk_fullsock(sk) : NULL;
+}
+
 /*
  * Returns whether fq puts backpressure on the sender by holding the packet, because its
  * socket may have only so many bytes in flight. A packet that is forwarded has no
@@ -58,7 +70,7 @@ static __always_inline bool set_ce(struct __sk_buff *skb)
  */
 static __always_inline bool is_felt(const struct __sk_buff *skb)
 {
-	const struct bpf_sock *sk = skb->sk;
+	const struct bpf_sock *sk = socket_of(skb);
 
 	return sk && sk->family != AF_UNSPEC;
 }
@@ -67,10 +79,24 @@ static __always_inline bool is_felt(const struct __sk_buff *skb)
  * is not lost: the sender is told at once, reduces its window, and sends the packet later. */
 static __always_inline bool is_local_tcp(const struct __sk_buff *skb)
 {
-	struct bpf_sock *sk = skb->sk;
+	const struct bpf_sock *sk = socket_of(skb);
 
-	sk = sk ? bpf_sk_fullsock(sk) : NULL;
 	return sk && sk->protocol == NATRA_PROTO_TCP;
+}
+
+/*
+ * Returns whether the packet may be an ICMP answer of the kernel's. These have a socket for each
+ * CPU, which all network namespaces share since Linux 5.18: while fq holds as much of it as it
+ * may have in flight, no pod of the node gets an answer, nor the sender of a packet that is too
+ * long. The raw socket of a user's ping looks the same.
+ */
+static __always_inline bool is_answer(const struct __sk_buff *skb)
+{
+	const struct bpf_sock *sk = socket_of(skb);
+
+	return sk && sk->type == SOCK_RAW &&
+	       (sk->protocol == NATRA_PROTO_ICMP ||
+		sk->protocol == NATRA_PROTO_ICMPV6);
 }
 
 /*
@@ -91,6 +117,8 @@ natra_global int signal_global(struct __sk_buff *skb,
 
 	if (!limits)
 		return NATRA_COUNT_PACED; /* the verifier wants this check */
+	if (is_answer(skb))
+		return NATRA_COUNT_DROPPED_RATE;
 	if (of_flow && ecn == ECN_ECT_1) {
 		if (!natra_fair_signals_l4s(limits, k_more, cost_ns, delay_ns,
 					    bpf_get_prandom_u32()))

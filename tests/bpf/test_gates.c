@@ -17,13 +17,14 @@
 static struct progrun run;
 static struct natra_limits limits;
 
-/* Everything is a mouse. A packet takes 50 ms and a connection 1 s. */
-static void load(enum stub_kind kind, bool packets, bool connections)
+/* A packet takes 50 ms and a connection 1 s. */
+static void load_units(enum stub_kind kind, bool packets, bool connections,
+		       uint32_t enter_units)
 {
 	limits = th_limits();
 	limits.pass = NATRA_PASS_FREE;
-	limits.enter_units = 10000;
-	limits.leave_units = 1250;
+	limits.enter_units = enter_units;
+	limits.leave_units = enter_units / 8;
 	limits.has_gates = packets || connections;
 	if (packets)
 		limits.packets = policy_rate(8ULL * 20, 1);
@@ -32,11 +33,18 @@ static void load(enum stub_kind kind, bool packets, bool connections)
 	run = th_load_kind(kind, &limits);
 }
 
+/* Everything is a mouse. */
+static void load(enum stub_kind kind, bool packets, bool connections)
+{
+	load_units(kind, packets, connections, 10000);
+}
+
 TH_STEP(load_rx, load(STUB_RX, true, true))
 TH_STEP(load_tx, load(STUB_TX, true, true))
 TH_STEP(load_edt, load(STUB_EDT, true, true))
 TH_STEP(load_connections, load(STUB_RX, false, true))
 TH_STEP(load_none, load(STUB_RX, false, false))
+TH_STEP(load_heavy, load_units(STUB_RX, false, true, 40))
 TH_STEP(unload, th_close(&run))
 
 static struct natra_state gates(void)
@@ -91,6 +99,23 @@ TH_TEST_AFTER(mice_over_the_packets_are_dropped, load_rx, load_tx, load_edt)
 	is_over(&r, 1, 0);
 	r = send_tcp(3, ACK);
 	is_over(&r, 2, 0);
+}
+
+/* What a gate has dropped makes no flow heavy, be it its own or another one with the same cells. */
+TH_TEST_AFTER(a_flood_over_a_gate_is_not_counted, load_heavy)
+{
+	struct th_result r;
+
+	th_set_gates(&run, 0, th_now() + FAR);
+	for (int i = 1; i <= 100; i++) {
+		r = send_tcp(1, SYN);
+		is_over(&r, 0, i);
+	}
+	r = send_tcp(1, ACK);
+	assert_int_equal(r.counter, NATRA_COUNT_MICE);
+	for (int i = 0; i < 100; i++)
+		r = send_tcp(1, ACK);
+	assert_int_not_equal(r.counter, NATRA_COUNT_MICE);
 }
 
 TH_TEST_AFTER(packet_counts_as_its_segments, load_rx, load_tx, load_edt)

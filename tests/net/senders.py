@@ -4,15 +4,19 @@
 
 The pod has a container of its own behind a second veth, whose packets it forwards: they
 have no socket by the time that they reach natra. `forwarded` sends from there, `queues`
-sends datagrams that share fq's queues by their hash, and `strict` sends more mice than
-their share.
+sends datagrams that share fq's queues by their hash, `strict` sends more mice than
+their share, and in `answers` the kernel itself is the sender.
 """
 import os
+import socket
+import struct
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from commands import ip_batch, sh
+from frames import checksum
 from limiters import Natra, bits, dropped
 from meter import ETH_IPV4_UDP, wire_rates
 from namespaces import Ns
@@ -163,12 +167,63 @@ def strict(r, rep, a):
     lim.detach()
 
 
+class Pings:
+    """Echo requests from a namespace to an address. Their answers come from the CPU that sends."""
+
+    def __init__(self, ns, ip):
+        with ns:
+            self.sock = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+        self.sock.connect((ip, 0))
+        self.sock.setblocking(False)
+        self.sent = self.answered = 0
+
+    def send(self, size):
+        rest = struct.pack(">HH", 1, self.sent & 0xffff) + bytes(size)
+        self.sock.send(b"\x08\0" + struct.pack(">H", checksum(b"\x08\0\0\0" + rest)) + rest)
+        self.sent += 1
+        try:
+            while self.sock.recv(2048):
+                self.answered += 1
+        except BlockingIOError:
+            pass
+
+
+def answers(r, rep, a):
+    """Ping a pod with a limit at several times its rate, and another one without a limit. The
+    kernel's answers have one socket for each CPU, which all namespaces share."""
+    os.sched_setaffinity(0, {0})
+    lim = Natra(r.pod).attach(None, "1M")
+    flood, other = Pings(r.client, r.pod.ip), Pings(r.clients[1], r.pods[1].ip)
+    ends = threading.Event()
+
+    def send():
+        while not ends.wait(0.0005):
+            flood.send(1400)
+    thread = threading.Thread(target=send)
+    thread.start()
+    try:
+        time.sleep(1)
+        begun = flood.sent
+        for _ in range(200):
+            other.send(56)
+            time.sleep(0.01)
+        rate = (flood.sent - begun) * 8 * 1442 / 2
+    finally:
+        ends.set()
+        thread.join()
+    os.sched_setaffinity(0, range(os.cpu_count()))
+    rep.least("answers: pings of a pod with 1 Mbit/s", rate / 1e6, 2, " Mbit/s")
+    rep.least("  another pod's answers", 100 * other.answered / other.sent, 95, " %")
+    rep.least("  its own, of its rate", 100 * flood.answered * 8 * 1442 / (3 * bits("1M")), 70, " %")
+    lim.detach()
+
+
 def main(rep, a):
-    parts = {"forwarded": forwarded, "queues": queues, "strict": strict}
+    parts = {"forwarded": forwarded, "queues": queues, "strict": strict, "answers": answers}
     if not Natra().json("probe")["fq"]:
         skip("CONFIG_NET_SCH_FQ")
     for name, part in chosen(parts, a.only).items():
-        with Rig() as r:
+        with Rig(lanes=2) as r:
             rep.measure(name, part, r, rep, a)
 
 

@@ -33,7 +33,11 @@ LIMITER = option("--limiter", default="natra", choices=["natra", "tbf", "upstrea
 
 def chosen(parts, only):
     """Return those of a dict that an option names by comma, or all of it if it names none."""
-    return {name: part for name, part in parts.items() if not only or name in only.split(",")}
+    names = only.split(",") if only else list(parts)
+    unknown = set(names) - set(parts)
+    if unknown:
+        sys.exit(f"--only: {', '.join(unknown)} is none of {', '.join(parts)}")
+    return {name: part for name, part in parts.items() if name in names}
 
 
 def arguments(*options):
