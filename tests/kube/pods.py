@@ -122,7 +122,7 @@ class Pods:
     def bad_events(self):
         """Return the failures of these pods that the kubelet reports. (The uninstalling
         pod is run again until no pod needs the plugin.)"""
-        return [f"{e['involvedObject']['name']}: {e['reason']}: {e['message'][:200]}"
+        return [f"{e['involvedObject']['name']}: {e['reason']}: {e['message'][:600]}"
                 for e in self.events() if e["reason"] in BAD_REASONS and
                 e["involvedObject"].get("namespace") == "default"]
 
