@@ -112,6 +112,19 @@ int natra_attach(struct natra *n, const struct natra_target *target,
 		      struct_out(n, "ret_info", ret_info, EXTENT_INFO, &info));
 }
 
+/* Detaches what has just been attached to load its programs. The locks are waited for even if the
+ * caller's program is to end: an attachment that stays is not what it asked for. */
+static int detach_loaded(struct natra *n, const struct natra_target *target)
+{
+	const natra_cancelled_fn asked = n->cancelled_fn;
+	int r;
+
+	n->cancelled_fn = NULL;
+	r = natra_detach(n, target);
+	n->cancelled_fn = asked;
+	return r < 0 ? r : 0;
+}
+
 int natra_preload(struct natra *n, const struct natra_target *target,
 		  const struct natra_policy *policy,
 		  struct natra_info *ret_info)
@@ -131,8 +144,7 @@ int natra_preload(struct natra *n, const struct natra_target *target,
 		groups_sweep(n);
 		return r;
 	}
-	r = natra_detach(n, target);
-	return r < 0 ? r : 0;
+	return detach_loaded(n, target);
 }
 
 int natra_record_unshaped(struct natra *n, const struct natra_target *target,

@@ -190,7 +190,9 @@ static int name_event(struct natra_events *events,
 		      const struct natra_event_entry *entry,
 		      struct natra_event *event)
 {
-	const struct named *named = find_slot(events, entry->owner);
+	/* No slot has the owner 0, which is on record for a leg that is not used. */
+	const struct named *named =
+		entry->owner ? find_slot(events, entry->owner) : NULL;
 
 	if (entry->owner && !named && event->time_ns >= events->listed_ns) {
 		const uint64_t listed_ns = clock_ns(CLOCK_MONOTONIC);

@@ -126,6 +126,15 @@ static int read_stats(struct natra *n, struct views *views,
 	return r;
 }
 
+/* Returns whether a newer generation has taken the place of one whose parts are gone. A bank may
+ * be another one by then, so none stays open. */
+static bool look_again(struct natra *n, const char *id, struct pin_gen *gen,
+		       struct views *views)
+{
+	views_close(views);
+	return attachment_find_newer(n, id, gen);
+}
+
 int natra_stats(struct natra *n, const char *id, struct natra_stats *ret_stats)
 {
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
@@ -140,7 +149,7 @@ int natra_stats(struct natra *n, const char *id, struct natra_stats *ret_stats)
 		return r;
 	do {
 		r = read_stats(n, &views, &gen.record, 0, &stats);
-	} while (r == -ENOENT && attachment_find_newer(n, id, &gen));
+	} while (r == -ENOENT && look_again(n, id, &gen, &views));
 	if (r < 0)
 		return r;
 	return finish(
@@ -187,34 +196,30 @@ int natra_class_stats(struct natra *n, const char *id, const char *name,
 		if (r > 0)
 			r = read_stats(n, &views, &gen.record, (uint32_t)r,
 				       &stats);
-	} while (r == -ENOENT && attachment_find_newer(n, id, &gen));
+	} while (r == -ENOENT && look_again(n, id, &gen, &views));
 	return r < 0 ? r
 		     : finish(n, struct_out(n, "ret_stats", ret_stats,
 					    EXTENT_STATS, &stats));
 }
 
-int natra_foreach_class_stats(struct natra *n, const char *id,
-			      natra_class_stats_fn fn, void *arg)
-{
-	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
-	cleanup_views struct views views = {0};
-	struct record_classes classes;
-	int r = require_id(n, id);
+/* A walk over the classes of an attachment. */
+struct class_walk {
+	natra_class_stats_fn fn;
+	void *arg;
+	bool has_called; /* then it cannot begin again, and an error may be fn's */
+};
 
-	if (r == 0 && !fn)
-		r = refuse(n, -EINVAL, "fn: missing");
-	if (r == 0)
-		r = attachment_find(n, id, &gen);
-	if (r < 0)
-		return r;
-	while (record_slots(&gen.record) > 1) {
-		r = pin_read_classes(n, &gen, &classes);
-		if (r != -ENOENT || !attachment_find_newer(n, id, &gen))
-			break;
-	}
+static int walk_classes(struct natra *n, struct views *views,
+			const struct pin_gen *gen, struct class_walk *walk)
+{
+	const uint32_t slots = record_slots(&gen->record);
+	struct record_classes classes;
+	int r = slots > 1 ? pin_read_classes(n, gen, &classes) : 0;
+
 	if (r == -ENOENT)
-		return refuse(n, r, "the classes of '%s' are gone", id);
-	for (uint32_t i = 1; r == 0 && i < record_slots(&gen.record); i++) {
+		return refuse(n, r, "the classes of '%s' are gone",
+			      gen->record.id);
+	for (uint32_t i = 1; r == 0 && i < slots; i++) {
 		const struct record_class *of = &classes.list[i - 1];
 		const struct natra_class class = {
 			.sz = sizeof(class),
@@ -226,12 +231,34 @@ int natra_foreach_class_stats(struct natra *n, const char *id,
 		};
 		struct natra_stats stats;
 
-		r = read_stats(n, &views, &gen.record, i, &stats);
+		r = read_stats(n, views, &gen->record, i, &stats);
 		if (r < 0)
 			break;
 		forget_error(n);
-		r = fn(arg, &class, &stats);
+		walk->has_called = true;
+		r = walk->fn(walk->arg, &class, &stats);
 	}
+	return r;
+}
+
+int natra_foreach_class_stats(struct natra *n, const char *id,
+			      natra_class_stats_fn fn, void *arg)
+{
+	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
+	cleanup_views struct views views = {0};
+	struct class_walk walk = {.fn = fn, .arg = arg};
+	int r = require_id(n, id);
+
+	if (r == 0 && !fn)
+		r = refuse(n, -EINVAL, "fn: missing");
+	if (r == 0)
+		r = attachment_find(n, id, &gen);
+	if (r < 0)
+		return r;
+	do {
+		r = walk_classes(n, &views, &gen, &walk);
+	} while (r == -ENOENT && !walk.has_called &&
+		 look_again(n, id, &gen, &views));
 	return finish_walk(n, r);
 }
 

@@ -22,6 +22,7 @@
 /* A leg's slots, and what they and the interface have counted. */
 struct leg_look {
 	bool is_used;
+	struct slot slot;
 	struct slot_states states;
 	struct carried_look counts;
 };
@@ -35,8 +36,10 @@ struct look {
 
 static void close_look(struct look *look)
 {
-	for (int i = 0; i < LEG_MAX; i++)
+	for (int i = 0; i < LEG_MAX; i++) {
 		slot_unmap(&look->legs[i].states);
+		slot_close(&look->legs[i].slot);
+	}
 }
 #define cleanup_look __attribute__((cleanup(close_look)))
 
@@ -80,14 +83,43 @@ void bypass_add(struct bypass *bypass, enum leg leg,
 	bypass->has[to] = true;
 }
 
-static int open_leg(struct natra *n, const struct record *record, enum leg leg,
-		    struct leg_look *ret)
+static int open_leg(struct look *look, enum leg leg)
 {
-	cleanup_slot struct slot slot = SLOT_INIT;
-	int r = engine_open_slot(n, &record->slot[leg], &slot);
+	const struct record *record = look->record;
+	struct leg_look *of = &look->legs[leg];
+	int r = engine_open_slot(look->n, &record->slot[leg], &of->slot);
 
 	return r < 0 ? r
-		     : slot_map(n, &slot, record_slots(record), &ret->states);
+		     : slot_map(look->n, &of->slot, record_slots(record),
+				&of->states);
+}
+
+/* Gets the place of what is on record of a leg, to write there at once. The caller need not hold a
+ * lock, and another attachment may have the slot by now: then returns -ENOENT, as for one that has
+ * gone. */
+static int find_carried(const struct look *look, enum leg leg,
+			struct natra_carried **ret_carried)
+{
+	const struct leg_look *of = &look->legs[leg];
+	struct natra_config config;
+	int r = slot_read_config(look->n, &of->slot, &config);
+
+	if (r < 0)
+		return r;
+	if (config.owner != look->record->slot[leg].owner)
+		return -ENOENT;
+	*ret_carried = &of->states.list->carried;
+	return 0;
+}
+
+static int clear_carried(const struct look *look, enum leg leg)
+{
+	struct natra_carried *carried;
+	int r = find_carried(look, leg, &carried);
+
+	if (r == 0)
+		*carried = (struct natra_carried){0};
+	return r;
 }
 
 static uint64_t count_bytes(const struct natra_state *state,
@@ -229,18 +261,20 @@ static int open_look(struct natra *n, const struct pin_gen *gen,
 	int r = 0;
 
 	*look = (struct look){.n = n, .record = record};
+	for (int i = 0; i < LEG_MAX; i++)
+		look->legs[i].slot = (struct slot)SLOT_INIT;
 	read_group(n, record, group_limits);
 	for (int i = 0; i < LEG_MAX && r == 0; i++) {
 		struct leg_look *leg = &look->legs[i];
 
 		if (!record->leg[i].hook)
 			continue;
-		r = open_leg(n, record, (enum leg)i, leg);
+		r = open_leg(look, (enum leg)i);
 		leg->is_used = r == 0 && bypass_direction(record, (enum leg)i,
 							  group_limits) !=
 						 NATRA_DIRECTION_MAX;
 		if (r == 0 && !leg->is_used)
-			leg->states.list->carried = (struct natra_carried){0};
+			r = clear_carried(look, (enum leg)i);
 	}
 	return r;
 }
@@ -261,41 +295,54 @@ static bool is_new(const struct look *look)
 	return is_new;
 }
 
+/* Compares a leg's counts with what is on record, where the outcome is kept. */
+static int compare_kept(const struct look *look, enum leg leg,
+			const struct carried_look *counts,
+			struct carried_share *ret_share)
+{
+	struct natra_carried *carried;
+	int r = find_carried(look, leg, &carried);
+
+	if (r == 0)
+		*ret_share = carried_compare(carried, counts);
+	return r;
+}
+
 void bypass_begin(struct natra *n, const struct pin_gen *gen, int hint_fd)
 {
 	cleanup_look struct look look;
+	struct carried_share share;
 	KEEP_ERROR_SCOPE(n);
+	int r = open_look(n, gen, &look);
 
-	if (open_look(n, gen, &look) < 0)
-		return;
-	for (int i = 0; i < LEG_MAX; i++) {
+	for (int i = 0; i < LEG_MAX && r == 0; i++) {
 		if (look.legs[i].is_used)
-			look.legs[i].states.list->carried =
-				(struct natra_carried){0};
+			r = clear_carried(&look, (enum leg)i);
 	}
-	if (take_look(n, gen, hint_fd, &look) < 0)
-		return;
-	for (int i = 0; i < LEG_MAX; i++) {
+	if (r == 0)
+		r = take_look(n, gen, hint_fd, &look);
+	for (int i = 0; i < LEG_MAX && r == 0; i++) {
 		if (look.legs[i].is_used)
-			(void)carried_compare(
-				&look.legs[i].states.list->carried,
-				&look.legs[i].counts);
+			r = compare_kept(&look, (enum leg)i,
+					 &look.legs[i].counts, &share);
 	}
 }
 
-/* Returns what passed a leg, after those have been judged that it had just received. */
-static struct carried_share compare(const struct look *look, enum leg leg)
+/* Finds out what passed a leg, after those have been judged that it had just received. */
+static int compare(const struct look *look, enum leg leg,
+		   struct carried_share *ret_share)
 {
 	const struct timespec wait = {.tv_nsec = RECEIVE_WAIT_NS};
-	struct leg_look of = look->legs[leg];
-	struct natra_carried record = of.states.list->carried;
-	struct carried_share share = carried_compare(&record, &of.counts);
+	const struct leg_look *of = &look->legs[leg];
+	struct carried_look counts = of->counts;
+	struct natra_carried record = of->states.list->carried;
+	struct carried_share share = carried_compare(&record, &counts);
 
 	if (look->record->leg[leg].hook_ingress && carried_percent(&share)) {
 		(void)nanosleep(&wait, NULL);
-		of.counts.judged_after = sum_judged(look->record, leg, &of);
+		counts.judged_after = sum_judged(look->record, leg, of);
 	}
-	return carried_compare(&of.states.list->carried, &of.counts);
+	return compare_kept(look, leg, &counts, ret_share);
 }
 
 int bypass_look(struct natra *n, const struct pin_gen *gen, int hint_fd,
@@ -315,10 +362,13 @@ int bypass_look(struct natra *n, const struct pin_gen *gen, int hint_fd,
 
 		if (!look.legs[i].is_used)
 			continue;
-		share = is_known ? carried_last(
-					   &look.legs[i].states.list->carried)
-				 : compare(&look, (enum leg)i);
-		bypass_add(&bypass, (enum leg)i, &share);
+		if (is_known)
+			share = carried_last(
+				&look.legs[i].states.list->carried);
+		else
+			r = compare(&look, (enum leg)i, &share);
+		if (r == 0)
+			bypass_add(&bypass, (enum leg)i, &share);
 	}
 	if (r == 0)
 		*ret_bypass = bypass;

@@ -39,6 +39,17 @@ int netns_check(int fd)
 	return type == CLONE_NEWNET ? 0 : -EINVAL;
 }
 
+/* Returns whether a descriptor is of the calling thread's own namespace, which has no id of itself,
+ * by which the other end of a veth would be found in it. Without /proc it is taken for another
+ * one. */
+static bool is_own(int fd)
+{
+	struct stat of, own;
+
+	return fstat(fd, &of) == 0 && stat(SELF_NETNS, &own) == 0 &&
+	       of.st_ino == own.st_ino && of.st_dev == own.st_dev;
+}
+
 int netns_open(struct natra *n, const struct natra_target *target, int *ret_fd)
 {
 	char named[sizeof(NETNS_NAMED_DIR) + 256];
@@ -59,7 +70,7 @@ int netns_open(struct natra *n, const struct natra_target *target, int *ret_fd)
 			return refuse(n, -EINVAL,
 				      "netns_fd: %d is not a network namespace",
 				      target->netns_fd);
-		*ret_fd = TAKE_FD(fd);
+		*ret_fd = is_own(fd) ? -1 : TAKE_FD(fd);
 		return 0;
 	}
 	if (!strchr(path, '/')) {
@@ -79,7 +90,7 @@ int netns_open(struct natra *n, const struct natra_target *target, int *ret_fd)
 	if (r < 0)
 		return refuse(n, r, "netns: '%s' is not a network namespace",
 			      target->netns);
-	*ret_fd = TAKE_FD(fd);
+	*ret_fd = is_own(fd) ? -1 : TAKE_FD(fd);
 	return 0;
 }
 

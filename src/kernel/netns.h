@@ -18,7 +18,7 @@ struct netns_id {
 };
 
 /* Opens target->netns or duplicates target->netns_fd; -1 in *ret_fd means the
- * caller's own. */
+ * caller's own, also if it was named. */
 int netns_open(struct natra *n, const struct natra_target *target, int *ret_fd);
 
 /* Returns 0 if the descriptor is of a network namespace, and -EINVAL if it is

@@ -4,12 +4,12 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/bpf_call.h"
 #include "state/pin.h"
 #include "state/ring.h"
 #include "util/cleanup.h"
+#include "util/random.h"
 
 static const char programs_name[] = "programs";
 static const char configs_name[] = "configs";
@@ -320,11 +320,9 @@ int bank_take_slots(struct natra *n, const struct bank *b, uint32_t index,
 
 int bank_make_keys(struct natra *n, uint64_t ret_keys[NATRA_HASH_KEYS])
 {
-	const size_t size = NATRA_HASH_KEYS * sizeof(*ret_keys);
+	int r = random_fill(ret_keys, NATRA_HASH_KEYS * sizeof(*ret_keys));
 
-	if (getrandom(ret_keys, size, 0) != (ssize_t)size)
-		return fail_errno(n, -errno, "random keys");
-	return 0;
+	return r < 0 ? fail_errno(n, r, "random keys") : 0;
 }
 
 int bank_free_slots(struct natra *n, const struct bank *b, uint32_t index,

@@ -14,6 +14,7 @@
 #include "kernel/feature.h"
 #include "state/connects_map.h"
 #include "state/group_map.h"
+#include "state/pin_dir.h"
 #include "state/subnets_map.h"
 #include "util/cleanup.h"
 #include "natra.skel.h"
@@ -188,6 +189,17 @@ static int prepare_classes(struct natra *n, struct natra_bpf *skel,
 	return r < 0 ? fail_errno(n, r, "prepare the maps of classes") : 0;
 }
 
+/* Opens the map of groups under its lock, while the caller has that of an engine. A process that has
+ * found no engine, and removes the map, would take it from this program; it has done so once it is
+ * unlocked, or it finds the engine, for whose lock it does not wait. */
+static int open_groups(struct natra *n)
+{
+	cleanup_pin_dir struct pin_dir dir = PIN_DIR_INIT;
+	int r = pin_dir_lock_groups(n, false, &dir);
+
+	return r < 0 && r != -ENOENT ? r : groups_map_fd(n);
+}
+
 /* Lets the program use the node's groups, or leaves them out. */
 static int prepare_groups(struct natra *n, struct natra_bpf *skel,
 			  const struct program_options *options)
@@ -201,7 +213,7 @@ static int prepare_groups(struct natra *n, struct natra_bpf *skel,
 	} else if (options->groups_fd > 0) {
 		r = bpf_map__reuse_fd(map, options->groups_fd);
 	} else {
-		fd = groups_map_fd(n);
+		fd = open_groups(n);
 		if (fd < 0)
 			return fd;
 		r = bpf_map__reuse_fd(map, fd);

@@ -3,10 +3,10 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
-#include <sys/random.h>
 
 #include "base/bpf_call.h"
 #include "util/cleanup.h"
+#include "util/random.h"
 #include "../../bpf/natra_shared.h"
 
 static int make_table(struct natra *n)
@@ -42,10 +42,10 @@ int connects_table_make(struct natra *n, int *ret_fd)
 	struct natra_connect_table table = {0};
 	cleanup_close int fd = -1;
 	const uint32_t zero = 0;
-	int r;
+	int r = random_fill(table.keys, sizeof(table.keys));
 
-	if (getrandom(table.keys, sizeof(table.keys), 0) != sizeof(table.keys))
-		return fail_errno(n, -errno, "random keys");
+	if (r < 0)
+		return fail_errno(n, r, "random keys");
 	fd = make_table(n);
 	if (fd < 0)
 		return fd;

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/libbpf_log.h"
@@ -16,6 +15,7 @@
 #include "state/owner.h"
 #include "state/ring.h"
 #include "util/cleanup.h"
+#include "util/random.h"
 
 /*
  * How many slots a bank has, of which a pod takes one to three, and as many again for each of
@@ -176,8 +176,9 @@ static int find_bank(struct natra *n, const struct program_options *options,
 	r = count_banks(n, dir, &count);
 	if (r < 0)
 		return r;
-	if (getrandom(guess, sizeof(guess), 0) != sizeof(guess))
-		return fail_errno(n, -errno, "random banks");
+	r = random_fill(guess, sizeof(guess));
+	if (r < 0)
+		return fail_errno(n, r, "random banks");
 	guess[0] = count - 1;
 	for (size_t i = 0; i < 3 && count && r == 0; i++) {
 		r = try_bank(n, slot, slots, guess[i] % count, ret_bank);

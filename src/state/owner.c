@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "state/owner.h"
 
-#include <errno.h>
-#include <sys/random.h>
-
 #include "base/handle.h"
+#include "util/random.h"
 
 /* Owners are a hash of the id, so many random bits, the leg, and 1, since none is 0. */
 #define OWNER_ID_SHIFT  32
@@ -24,9 +22,10 @@ static uint32_t hash_id(const char *id)
 int owner_make(struct natra *n, const char *id, enum leg leg, uint64_t *ret)
 {
 	uint32_t low;
+	int r = random_fill(&low, sizeof(low));
 
-	if (getrandom(&low, sizeof(low), 0) != sizeof(low))
-		return fail_errno(n, -errno, "random owner");
+	if (r < 0)
+		return fail_errno(n, r, "random owner");
 	low = (low & ~OWNER_LOW_MASK) | (uint32_t)leg << OWNER_LEG_SHIFT | 1;
 	*ret = (uint64_t)hash_id(id) << OWNER_ID_SHIFT | low;
 	return 0;

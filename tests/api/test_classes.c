@@ -4,9 +4,12 @@
 #include "one_pod.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static const char *const peer[] = {"10.78.0.0/16", "2001:db8::/32"};
@@ -450,6 +453,63 @@ TH_TEST(in_every_mode)
 		pod_send(&pod, 3);
 		assert_int_equal(counted("near"), 3);
 	}
+}
+
+static _Atomic bool ends;
+
+/* Gives the attachment a class and takes it away, in turn. */
+static void *change_again(void *arg)
+{
+	struct natra *other = rig_open();
+	int *result = arg;
+
+	for (unsigned int i = 0; !ends && *result == 0; i++) {
+		struct natra_policy policy = begin();
+
+		policy.classes_len = i & 1;
+		*result = natra_configure(other, ID, &policy);
+	}
+	natra_close(other);
+	return NULL;
+}
+
+static int count_class(void *arg, const struct natra_class *c,
+		       const struct natra_stats *stats)
+{
+	unsigned int *count = arg;
+
+	(void)c;
+	(void)stats;
+	++*count;
+	return 0;
+}
+
+/* Who walks while classes come and go finds those of one moment, or that there are none. */
+TH_TEST(a_walk_beside_changes_does_not_fail)
+{
+	struct natra_policy policy = begin();
+	const time_t until = time(NULL) + 4;
+	unsigned int none = 0, one = 0;
+	pthread_t thread;
+	int result = 0, r = 0;
+
+	assert_int_equal(attach_pod(&policy), 0);
+	assert_int_equal(pthread_create(&thread, NULL, change_again, &result),
+			 0);
+	while (r == 0 && (time(NULL) < until ||
+			  ((!none || !one) && time(NULL) < until + 20))) {
+		unsigned int count = 0;
+
+		r = natra_foreach_class_stats(n, ID, count_class, &count);
+		none += count == 0;
+		one += count == 1;
+	}
+	ends = true;
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(result, 0);
+	if (r)
+		fail_msg("%d: %s", r, natra_error(n));
+	assert_true(none && one);
 }
 
 POD_MAIN()

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -226,6 +227,90 @@ static int preload(const struct natra_policy *policy)
 	r = natra_preload(keeping, &target, policy, NULL);
 	natra_close(keeping);
 	return r;
+}
+
+/* A process that has found no engine is about to remove the map of groups when this one makes the
+ * first engine. It begins before the call, because a lock that it inherits would be its own, too. */
+static struct {
+	pid_t pid; /* 0 in that process */
+	int begin, begun;
+	bool is_waiting, is_in_sweep;
+} sweeper;
+
+static int sweep_groups(int begin)
+{
+	const struct natra_group_info group = group_of("swept", 1);
+	char byte;
+
+	if (read(begin, &byte, 1) != 1 || natra_group_set(n, &group) < 0)
+		return 1;
+	sweeper.is_in_sweep = true;
+	return natra_group_remove(n, "swept") == 1 ? 0 : 1;
+}
+
+static void make_sweeper(void)
+{
+	int begin[2], begun[2];
+
+	assert_int_equal(pipe(begin), 0);
+	assert_int_equal(pipe(begun), 0);
+	sweeper.begun = begun[1];
+	sweeper.pid = fork();
+	assert_true(sweeper.pid >= 0);
+	if (sweeper.pid == 0)
+		_exit(sweep_groups(begin[0]));
+	(void)close(begin[0]);
+	(void)close(begun[1]);
+	sweeper.begin = begin[1];
+	sweeper.begun = begun[0];
+	sweeper.is_waiting = true;
+}
+
+/* These take the place of libc's functions, also for the library. The sweeper gives this process
+ * half a second to open the map that it removes. */
+int unlinkat(int fd, const char *name, int flags)
+{
+	int (*remove)(int, const char *, int);
+
+	*(void **)&remove = dlsym(RTLD_NEXT, __func__);
+	if (sweeper.is_in_sweep && strcmp(name, "map") == 0) {
+		const struct timespec pause = {.tv_nsec = 500 * 1000 * 1000};
+
+		if (write(sweeper.begun, "", 1) == 1)
+			(void)nanosleep(&pause, NULL);
+	}
+	return remove(fd, name, flags);
+}
+
+int mkdir(const char *path, mode_t mode)
+{
+	int (*make)(const char *, mode_t);
+	char byte;
+
+	*(void **)&make = dlsym(RTLD_NEXT, __func__);
+	if (sweeper.is_waiting && strstr(path, "/engine_")) {
+		sweeper.is_waiting = false;
+		assert_int_equal(write(sweeper.begin, "", 1), 1);
+		assert_int_equal(read(sweeper.begun, &byte, 1), 1);
+	}
+	return make(path, mode);
+}
+
+TH_TEST(programs_that_are_loaded_have_the_map_that_is_pinned)
+{
+	const struct natra_policy policy = member_of(TEAM);
+	int status;
+
+	make_sweeper();
+	OK(preload(&policy));
+	assert_false(sweeper.is_waiting);
+	(void)close(sweeper.begin);
+	(void)close(sweeper.begun);
+	assert_int_equal(waitpid(sweeper.pid, &status, 0), sweeper.pid);
+	assert_int_equal(status, 0);
+	rig_sh("test -e " BPFFS "/natra/abi*/groups/map");
+	OK(natra_gc(n, NULL, NULL, 0, NULL));
+	assert_int_equal(rig_pins(), 0);
 }
 
 /* Whoever has filled the table, a pod gets limits, and an administrator's group a place. */

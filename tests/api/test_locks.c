@@ -4,6 +4,7 @@
  * wait for ever. */
 #include "rig.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -325,6 +326,62 @@ TH_TEST(a_wait_can_be_cancelled)
 	(void)close(fd);
 	assert_int_equal(natra_check(n, target.id, NULL), 0);
 	assert_int_equal(natra_detach(n, &target), 1);
+	natra_close(n);
+}
+
+/* Each lock that the library takes is another one's at first, while this is set. */
+static bool is_busy, was_refused;
+
+/* Takes the place of libc's function, also for the library. */
+int flock(int fd, int operation)
+{
+	int (*lock)(int, int);
+
+	*(void **)&lock = dlsym(RTLD_NEXT, __func__);
+	if (is_busy && operation == (LOCK_EX | LOCK_NB)) {
+		was_refused = !was_refused;
+		if (was_refused) {
+			errno = EWOULDBLOCK;
+			return -1;
+		}
+	}
+	return lock(fd, operation);
+}
+
+static bool from_then_on(void *arg)
+{
+	int *left = arg;
+
+	return --*left <= 0;
+}
+
+/* Whenever the program is to end, nothing that was attached to load programs stays. */
+TH_TEST(a_cancelled_preload_leaves_no_attachment)
+{
+	struct natra_open_opts opts = NATRA_INIT(opts);
+	struct natra_policy policy = policy_of(10, 10);
+	struct natra_target target = pod_target(&pod, "preloads");
+	struct natra_info info = NATRA_INIT(info);
+	struct natra *n = NULL;
+	int left, r = -ECANCELED, cancelled = 0;
+
+	opts.bpffs_path = BPFFS;
+	opts.keep_programs = true;
+	opts.cancelled_fn = from_then_on;
+	opts.cancelled_arg = &left;
+	assert_int_equal(natra_open(&n, &opts), 0);
+	for (int at = 1; r == -ECANCELED; at++) {
+		left = at;
+		is_busy = true;
+		was_refused = false;
+		r = natra_preload(n, &target, &policy, NULL);
+		is_busy = false;
+		assert_true(r == 0 || r == -ECANCELED);
+		cancelled += r != 0;
+		assert_int_equal(natra_query(n, "preloads", &info), -ENOENT);
+	}
+	/* The lock of the namespace and that of the id are waited for before anything is attached. */
+	assert_true(cancelled >= 2);
 	natra_close(n);
 }
 

@@ -231,6 +231,25 @@ TH_TEST(event_of_before_an_edit_has_the_name)
 	natra_events_close(events);
 }
 
+/* An attachment that limits one direction has no slot in the other: an event without a slot is
+ * not of that. */
+TH_TEST(event_of_no_slot_is_of_nobody)
+{
+	struct natra_policy policy = policy_of(0, 20);
+	struct natra_event event = NATRA_INIT(event);
+	struct natra_events *events;
+
+	assert_int_equal(attach_pod(&policy), 0);
+	assert_int_equal(natra_events_open(n, &events), 0);
+	tell(owner_of(ID));
+	is_next(events, ID);
+	tell(0);
+	assert_int_equal(natra_events_read(events, &event), 1);
+	assert_string_equal(event.id, "");
+	assert_int_equal(event.direction, NATRA_DIRECTION_NONE);
+	natra_events_close(events);
+}
+
 /* The name of a group is read without its lock, so somebody who keeps that holds up no reader. */
 TH_TEST(group_is_named_while_it_is_locked)
 {

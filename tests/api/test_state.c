@@ -4,6 +4,7 @@
 #include "one_pod.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,6 +90,46 @@ TH_TEST(netns_own)
 	assert_string_equal(rig_query(n, "own").ifname, NODE_SIDE);
 	rig_detach(n, "own");
 	assert_int_equal(natra_check(n, "own", NULL), -ENOENT);
+}
+
+/* Checks that the other end of its veth is found, and stays so in an upgrade. */
+static void has_host_side(const struct natra_target *target,
+			  enum natra_attach_mode mode)
+{
+	struct natra_policy policy = policy_of(10, 20);
+	struct natra_info info;
+
+	policy.attach_mode = mode;
+	OK(natra_attach(n, target, &policy, NULL));
+	info = rig_query(n, "own");
+	assert_string_equal(info.host_ifname, "own-host");
+	OK(natra_upgrade(n, "own"));
+	assert_string_equal(rig_query(n, "own").pin_path, info.pin_path);
+	rig_detach(n, "own");
+}
+
+/* However the caller's own namespace is named, both ends of a veth may be in it. */
+TH_TEST(netns_own_by_its_name)
+{
+	const enum natra_attach_mode hostside =
+		rig_has_tcx() ? NATRA_ATTACH_MODE_TCX_HOSTSIDE
+			      : NATRA_ATTACH_MODE_CLSACT_HOSTSIDE;
+	const int fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	struct natra_target target = NATRA_INIT(target);
+
+	assert_true(fd >= 0);
+	rig_sh("ip link add own-pod up type veth peer name own-host &&"
+	       "ip link set own-host up");
+	target.ifname = "own-pod";
+	target.id = "own";
+	for (int way = 0; way < 3; way++) {
+		target.netns = way == 1 ? "/proc/self/ns/net" : NULL;
+		target.netns_fd = way == 2 ? fd : 0;
+		has_host_side(&target, hostside);
+		has_host_side(&target, NATRA_ATTACH_MODE_AUTO);
+	}
+	(void)close(fd);
+	rig_sh("ip link del own-pod");
 }
 
 TH_TEST(query_tells_what_was_given)
