@@ -76,6 +76,10 @@ int hook_clsact_list(struct natra *n, const struct hook *hook, hook_list_fn cb,
  * name. */
 bool hook_program_is_natra(const struct hook_program *program);
 
+/* Returns whether the program gives packets departure times, or is hidden, so that it may be one
+ * of natra's that does. */
+bool hook_program_may_pace(const struct hook_program *program);
+
 /* Gets the name that a program was loaded with by its number: "" if it has none, is gone or is
  * hidden. */
 void hook_program_look(struct hook_program *program);

@@ -383,4 +383,71 @@ TH_TEST(both_ends_of_a_veth_have_limits)
 	rig_detach(n, END);
 }
 
+static bool has_fq(void)
+{
+	struct natra_features features = NATRA_INIT(features);
+
+	OK(natra_probe(n, &features));
+	return features.fq;
+}
+
+/* Attaches to one end of the veth, where the kernel has fq. */
+static void attach_paced(const char *id, const char *ifname)
+{
+	struct natra_target target = pod_target(&pod, id);
+	struct natra_policy policy = policy_of(10, 0);
+
+	if (strcmp(ifname, NODE_SIDE) == 0) {
+		target.ifname = ifname;
+		target.netns = NULL;
+		policy = policy_of(0, 20);
+	} else {
+		policy.ingress_mode = NATRA_INGRESS_MODE_PACE;
+	}
+	OK(natra_attach(n, &target, &policy, NULL));
+	OK(natra_check(n, id, NULL));
+}
+
+/* An interface has one fq, which holds the packets of whoever is attached there, by TCX or clsact. */
+TH_TEST(fq_goes_with_the_last_who_needs_it)
+{
+	static const char *const ids[] = {ID, END};
+	static const char *const at[] = {"eth0", NODE_SIDE};
+
+	if (!has_fq())
+		skip();
+	for (int first = 0; first < 2; first++) {
+		attach_paced(ids[first], at[first]);
+		attach_paced(ids[!first], at[!first]);
+		assert_true(rig_query(n, END).fq_is_ours);
+		assert_true(rig_query(n, ID).host_fq_is_ours);
+		rig_detach(n, ids[first]);
+		OK(natra_check(n, ids[!first], NULL));
+		rig_detach(n, ids[!first]);
+		rig_sh("! tc qdisc show dev " NODE_SIDE " | grep -w fq");
+	}
+}
+
+/* The filter has no place, which shows when fq is there. */
+TH_TEST(fq_of_another_stays_where_an_attach_fails)
+{
+	struct natra_target target = pod_target(&pod, END);
+	struct natra_policy policy = policy_of(10, 20);
+
+	if (!has_fq())
+		skip();
+	attach_paced(ID, "eth0");
+	target.ifname = NODE_SIDE;
+	target.netns = NULL;
+	policy.attach_mode = NATRA_ATTACH_MODE_CLSACT_PODSIDE;
+	rig_sh("tc qdisc add dev " NODE_SIDE " clsact 2>/dev/null || :");
+	rig_sh("tc filter add dev " NODE_SIDE
+	       " ingress protocol ip prio 2 u32 match u32 0 0");
+	GIVES(-EOPNOTSUPP, natra_attach(n, &target, &policy, NULL));
+	says(n, "no place for natra's filter", "clsact");
+	OK(natra_check(n, ID, NULL));
+	rig_detach(n, ID);
+	rig_sh("! tc qdisc show dev " NODE_SIDE " | grep -w fq");
+}
+
 POD_MAIN()
