@@ -14,7 +14,6 @@
 #include "attach/limits.h"
 #include "attach/teardown.h"
 #include "kernel/hook.h"
-#include "kernel/qdisc.h"
 #include "kernel/qdisc_fq.h"
 #include "policy/classes.h"
 #include "policy/mode.h"
@@ -277,16 +276,13 @@ static int find_usable_host(struct natra *n, struct netlink *nl,
 			    struct link_info *ret_host)
 {
 	struct link_info host;
-	struct qdisc qdisc;
 	int r = link_host_peer(n, nl, &order->scene.pod, order->scene.pod_fd,
 			       &host);
 
 	if (r == 0 && !is_tcx(mode)) {
-		r = qdisc_get(n, nl, host.ifindex, TC_H_CLSACT, &qdisc);
-		if (r == 0 && qdisc.kind[0] &&
-		    strcmp(qdisc.kind, "clsact") != 0)
-			r = refuse(n, -EOPNOTSUPP, "'%s' has the qdisc '%s'",
-				   host.ifname, qdisc.kind);
+		const struct hook egress = {.ifindex = host.ifindex};
+
+		r = hook_clsact_check_place(n, nl, &egress, host.ifname);
 	}
 	if (r == 0)
 		*ret_host = host;

@@ -25,6 +25,40 @@ static bool changes_gso(const struct site *site)
 	return !site->on_host && site->record->gso_segs != site->gso_segs;
 }
 
+static int is_pacer(void *arg, const struct hook_program *program)
+{
+	(void)arg;
+	return hook_program_may_pace(program);
+}
+
+/* Returns whether another attachment, as both ends of a veth can have one, has its packets held by
+ * the fq of this interface. An fq too many does no harm, so a program that cannot be looked at
+ * counts as one of those. */
+static int has_other_pacer(const struct site *site)
+{
+	const struct hook egress = {.ifindex = site->link->ifindex};
+	bool is_cut = false;
+	int r = hook_tcx_list(site->n, &egress, is_pacer, NULL);
+
+	if (r == 0)
+		r = hook_clsact_list(site->n, &egress, is_pacer, NULL, &is_cut);
+	/* The interface has gone, and fq with it. */
+	if (r == -ENODEV) {
+		forget_error(site->n);
+		return 0;
+	}
+	return r == 0 ? is_cut : r;
+}
+
+/* Removes fq for the last of those that it holds packets for. The site's own programs are gone. */
+static int remove_fq(const struct site *site, struct netlink *nl)
+{
+	int r = has_other_pacer(site);
+
+	return r == 0 ? qdisc_fq_remove(site->n, nl, site->link->ifindex)
+		      : (r < 0 ? r : 0);
+}
+
 /* Runs in the namespace of the site. */
 static int clean_site(void *arg)
 {
@@ -46,7 +80,7 @@ static int clean_site(void *arg)
 					       leg->prog_id);
 	}
 	if (r == 0 && site->remove_fq)
-		r = qdisc_fq_remove(site->n, &nl, site->link->ifindex);
+		r = remove_fq(site, &nl);
 	if (r == 0 && site->remove_clsact)
 		r = hook_clsact_remove(site->n, &nl, site->link->ifindex);
 	if (r == 0 && changes_gso(site))

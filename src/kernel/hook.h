@@ -52,6 +52,12 @@ int hook_tcx_find(struct natra *n, const struct hook *hook, uint32_t prog_id);
 int hook_clsact_attach(struct natra *n, struct netlink *nl,
 		       const struct hook *hook, int prog_fd, uint32_t prog_id);
 
+/* Returns 0 if hook_clsact_attach can attach a program, and -EOPNOTSUPP if another qdisc is in the
+ * place of clsact, or filters of another kind or protocol in that of natra's, or the hook shares its
+ * filters with others. `ifname` is for the error text. */
+int hook_clsact_check_place(struct natra *n, struct netlink *nl,
+			    const struct hook *hook, const char *ifname);
+
 /* Makes a clsact qdisc, if there is none. Returns -EOPNOTSUPP if this kernel has none. */
 int hook_clsact_make(struct natra *n, struct netlink *nl, uint32_t ifindex);
 
@@ -75,6 +81,10 @@ int hook_clsact_list(struct natra *n, const struct hook *hook, hook_list_fn cb,
 /* Returns whether the program is natra's, of whatever attachment, by its
  * name. */
 bool hook_program_is_natra(const struct hook_program *program);
+
+/* Returns whether the program gives packets departure times, or is hidden, so that it may be one
+ * of natra's that does. */
+bool hook_program_may_pace(const struct hook_program *program);
 
 /* Gets the name that a program was loaded with by its number: "" if it has none, is gone or is
  * hidden. */

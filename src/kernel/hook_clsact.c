@@ -372,6 +372,54 @@ static int find_own(struct natra *n, struct netlink *nl,
 	return 0;
 }
 
+/* Returns 1 if a filter of natra's can have this priority, and 0 if not. The kernel looks for a filter
+ * there by the rules by which it adds one. */
+static int has_priority(struct natra *n, struct netlink *nl,
+			const struct hook *hook, uint32_t priority)
+{
+	cleanup_nlmsg struct nl_msg *msg =
+		filter_message(RTM_GETTFILTER, 0, hook, 0, priority);
+	struct list_filters there = {.cb = is_any};
+	int r = msg ? netlink_request(nl, msg, NULL, NULL) : -ENOMEM;
+
+	if (r == 0 || r == -ENOENT)
+		return 1;
+	if (!is_missing(r))
+		return fail_errno(n, r, "look at the %s filters of ifindex %u",
+				  name_of(hook), hook->ifindex);
+	if (r != -EINVAL)
+		return 0;
+	/* It says that of a hook without any filter as well. */
+	r = list_filters(n, hook, priority, &there);
+	return r < 0 ? r : there.count == 0;
+}
+
+int hook_clsact_check_place(struct natra *n, struct netlink *nl,
+			    const struct hook *hook, const char *ifname)
+{
+	struct list_filters in_front = {.cb = is_in_front};
+	struct qdisc qdisc;
+	int r = qdisc_get(n, nl, hook->ifindex, TC_H_CLSACT, &qdisc);
+
+	if (r < 0 || !qdisc.kind[0])
+		return r;
+	if (strcmp(qdisc.kind, "clsact") != 0)
+		return refuse(n, -EOPNOTSUPP, "'%s' has the qdisc '%s'", ifname,
+			      qdisc.kind);
+	r = has_priority(n, nl, hook, OWN_PRIORITY);
+	if (r == 0) {
+		r = list_filters(n, hook, FRONT_PRIORITY, &in_front);
+		if (r == 1 || in_front.is_cut)
+			r = has_priority(n, nl, hook, FRONT_PRIORITY);
+	}
+	if (r == 0)
+		return refuse(
+			n, -EOPNOTSUPP,
+			"the clsact %s of '%s' has no place for natra's filter",
+			name_of(hook), ifname);
+	return r < 0 ? r : 0;
+}
+
 int hook_clsact_find(struct natra *n, const struct hook *hook, uint32_t prog_id,
 		     struct hook_program *ret_program)
 {

@@ -85,6 +85,11 @@ bool hook_program_is_natra(const struct hook_program *program)
 				    strcmp(program->name, "natra_edt") == 0);
 }
 
+bool hook_program_may_pace(const struct hook_program *program)
+{
+	return program->is_hidden || strcmp(program->name, "natra_edt") == 0;
+}
+
 int hook_tcx_find(struct natra *n, const struct hook *hook, uint32_t prog_id)
 {
 	uint32_t ids[MAX_PROGRAMS];

@@ -224,6 +224,83 @@ TH_TEST(filter_in_its_place_is_no_end)
 	rig_detach(n, ID);
 }
 
+/* Attaches beside a filter on the host side, twice, of which the second call keeps all. */
+static void holds_in_the_pod_alone(void)
+{
+	struct natra_stats before = NATRA_INIT(before);
+	struct natra_stats after = NATRA_INIT(after);
+	struct natra_info info;
+
+	attach(NATRA_ATTACH_MODE_CLSACT_PODSIDE);
+	info = rig_query(n, ID);
+	assert_int_equal(info.mode, NATRA_ATTACH_MODE_CLSACT_PODSIDE);
+	assert_true(info.ingress_prog_id && info.egress_prog_id);
+	assert_int_equal(info.host_prog_id, 0);
+	pod_send(&pod, 5);
+	OK(natra_stats(n, ID, &before));
+	assert_true(before.ingress.mice.packets >= 5);
+	attach(NATRA_ATTACH_MODE_CLSACT_PODSIDE);
+	OK(natra_stats(n, ID, &after));
+	assert_true(after.ingress.mice.packets >= before.ingress.mice.packets);
+	assert_int_equal(rig_query(n, ID).ingress_prog_id,
+			 info.ingress_prog_id);
+}
+
+/* On the host side ingress is judged besides, where there is a place. */
+TH_TEST(host_side_without_a_place_is_left_out)
+{
+	rig_sh("tc qdisc add dev " NODE_SIDE " clsact");
+	rig_sh("tc filter add dev " NODE_SIDE
+	       " egress protocol ip prio 2 u32 match u32 0 0");
+	holds_in_the_pod_alone();
+	/* The place is taken when it is free. */
+	rig_sh("tc filter del dev " NODE_SIDE " egress prio 2");
+	attach(NATRA_ATTACH_MODE_CLSACT_PODSIDE);
+	assert_true(rig_query(n, ID).host_prog_id);
+	rig_detach(n, ID);
+	rig_sh("tc filter add dev " NODE_SIDE
+	       " egress protocol ip prio 2 u32 match u32 0 0");
+	holds_in_the_pod_alone();
+	rig_detach(n, ID);
+	rig_sh("tc filter show dev " NODE_SIDE " egress | grep -q u32");
+	rig_sh("tc qdisc del dev " NODE_SIDE " clsact");
+}
+
+/* The filters of a block are those of all its interfaces. */
+TH_TEST(host_side_with_a_shared_block_is_left_out)
+{
+	rig_sh("tc qdisc add dev " NODE_SIDE " egress_block 7 clsact &&"
+	       "ip link add beside type veth peer name beside2 &&"
+	       "tc qdisc add dev beside egress_block 7 clsact");
+	holds_in_the_pod_alone();
+	rig_detach(n, ID);
+	rig_sh("! tc filter show block 7 | grep -q natra");
+	rig_sh("ip link del beside");
+}
+
+/* natra's filter goes to the place of what is in front, if that is BPF. */
+TH_TEST(host_side_with_a_place_in_front_is_used)
+{
+	struct bpf_tc_hook hook = {
+		.sz = sizeof(hook),
+		.ifindex = (int)if_nametoindex(NODE_SIDE),
+		.attach_point = BPF_TC_EGRESS,
+	};
+	struct bpf_tc_opts opts = {
+		.sz = sizeof(opts),
+		.prog_fd = rig_load_pass(OTHER),
+		.priority = 1,
+	};
+
+	rig_sh("tc qdisc add dev " NODE_SIDE " clsact");
+	rig_sh("tc filter add dev " NODE_SIDE
+	       " egress protocol ip prio 2 u32 match u32 0 0");
+	assert_int_equal(bpf_tc_attach(&hook, &opts), 0);
+	(void)close(opts.prog_fd);
+	attach(NATRA_ATTACH_MODE_CLSACT_PODSIDE);
+	assert_true(rig_query(n, ID).host_prog_id);
+}
+
 static void pod_has_no_clsact(void)
 {
 	rig_sh("! tc -n " POD " qdisc show dev eth0 | grep -q 'qdisc clsact'");
@@ -381,6 +458,73 @@ TH_TEST(both_ends_of_a_veth_have_limits)
 	rig_detach(n, END);
 	warns_of("has the limits of '" ID "'", END, NODE_SIDE);
 	rig_detach(n, END);
+}
+
+static bool has_fq(void)
+{
+	struct natra_features features = NATRA_INIT(features);
+
+	OK(natra_probe(n, &features));
+	return features.fq;
+}
+
+/* Attaches to one end of the veth, where the kernel has fq. */
+static void attach_paced(const char *id, const char *ifname)
+{
+	struct natra_target target = pod_target(&pod, id);
+	struct natra_policy policy = policy_of(10, 0);
+
+	if (strcmp(ifname, NODE_SIDE) == 0) {
+		target.ifname = ifname;
+		target.netns = NULL;
+		policy = policy_of(0, 20);
+	} else {
+		policy.ingress_mode = NATRA_INGRESS_MODE_PACE;
+	}
+	OK(natra_attach(n, &target, &policy, NULL));
+	OK(natra_check(n, id, NULL));
+}
+
+/* An interface has one fq, which holds the packets of whoever is attached there, by TCX or clsact. */
+TH_TEST(fq_goes_with_the_last_who_needs_it)
+{
+	static const char *const ids[] = {ID, END};
+	static const char *const at[] = {"eth0", NODE_SIDE};
+
+	if (!has_fq())
+		skip();
+	for (int first = 0; first < 2; first++) {
+		attach_paced(ids[first], at[first]);
+		attach_paced(ids[!first], at[!first]);
+		assert_true(rig_query(n, END).fq_is_ours);
+		assert_true(rig_query(n, ID).host_fq_is_ours);
+		rig_detach(n, ids[first]);
+		OK(natra_check(n, ids[!first], NULL));
+		rig_detach(n, ids[!first]);
+		rig_sh("! tc qdisc show dev " NODE_SIDE " | grep -w fq");
+	}
+}
+
+/* The filter has no place, which shows when fq is there. */
+TH_TEST(fq_of_another_stays_where_an_attach_fails)
+{
+	struct natra_target target = pod_target(&pod, END);
+	struct natra_policy policy = policy_of(10, 20);
+
+	if (!has_fq())
+		skip();
+	attach_paced(ID, "eth0");
+	target.ifname = NODE_SIDE;
+	target.netns = NULL;
+	policy.attach_mode = NATRA_ATTACH_MODE_CLSACT_PODSIDE;
+	rig_sh("tc qdisc add dev " NODE_SIDE " clsact 2>/dev/null || :");
+	rig_sh("tc filter add dev " NODE_SIDE
+	       " ingress protocol ip prio 2 u32 match u32 0 0");
+	GIVES(-EOPNOTSUPP, natra_attach(n, &target, &policy, NULL));
+	says(n, "no place for natra's filter", "clsact");
+	OK(natra_check(n, ID, NULL));
+	rig_detach(n, ID);
+	rig_sh("! tc qdisc show dev " NODE_SIDE " | grep -w fq");
 }
 
 POD_MAIN()

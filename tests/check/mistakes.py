@@ -360,8 +360,9 @@ BPF = (
 RECORDS = (
     Mistake("pacing-stub-polices", "src", "stub_load",
             "NATRA_CALL_SENT | NATRA_CALL_HELD", "NATRA_CALL_SENT", "bpf-lengths"),
-    Mistake("fq-goes-with-the-replaced", "src", "teardown_site",
-            "link->fq && !(kept && of_keep->fq)", "link->fq", "net-edt", vm=True),
+    Mistake("fq-goes-with-one-of-two", "src", "remove_fq",
+            "int r = has_other_pacer(site);", "int r = 0 * has_other_pacer(site);",
+            "api-hooks", vm=True),
     Mistake("gso-size-of-others-changed", "src", "apply",
             "link.gso_max_segs != c->from)", "!c->n)", "net-edt", vm=True),
     Mistake("backstop-without-room", "src", "policy_backstop",
