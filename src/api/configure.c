@@ -201,7 +201,7 @@ static int change(struct natra *n, const struct pin_dir *dir,
 	if (!limits_cover(&gen->record, from, policy, to) ||
 	    !subnets_same_shape(from, to))
 		return reattach(n, dir, gen, policy, to, half);
-	return limits_set(n, gen, policy, to, half);
+	return limits_set(n, gen, policy, to, half, -1);
 }
 
 int natra_configure(struct natra *n, const char *id,

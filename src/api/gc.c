@@ -7,6 +7,7 @@
 
 #include "api/list.h"
 #include "attach/check.h"
+#include "attach/gso.h"
 #include "attach/limits.h"
 #include "attach/teardown.h"
 #include "state/engine.h"
@@ -43,8 +44,9 @@ static int is_garbage(const struct sweep *sweep, const struct pin_gen *gen)
 	       !is_kept(sweep, gen->record.id);
 }
 
-/* Gives an attachment the limits back that a killed process has lifted. It is not what the
- * caller asked for, so it is no error if it fails; natra_check reports it. */
+/* Gives an attachment the limits back that a killed process has lifted, and ends a change of
+ * gso_max_segs that it has begun. It is not what the caller asked for, so it is no error if
+ * it fails; natra_check reports limits. */
 static void repair(struct natra *n, struct pin_gen *gen)
 {
 	KEEP_ERROR_SCOPE(n);
@@ -53,6 +55,8 @@ static void repair(struct natra *n, struct pin_gen *gen)
 		log_line(n, NATRA_LOG_WARN,
 			 "the limits of '%s' may not hold: %s", gen->record.id,
 			 last_error(n));
+	if (gen->kind == RECORD_OWN)
+		gso_settle(n, gen, -1);
 }
 
 /* Writes the limits of groups that a killed process has not written, in the same way. */

@@ -190,7 +190,7 @@ static int write_record(struct changing *c, const struct natra_policy *policy)
 	record->group_number = c->group;
 	for (int i = 0; i < LEG_MAX; i++)
 		record->limits[i] = c->leg[i].after[0];
-	record->gso_segs = gso_segs(record, &fastest);
+	gso_plan(record, record, gso_segs(record, &fastest));
 	record->is_changing = c->keeps_half;
 	record->group_next = 0;
 	return journal_write(c->n, c->gen, JOURNAL_LIMITS);
@@ -270,7 +270,7 @@ static int write_changes(struct changing *c, const struct natra_policy *policy)
 
 int limits_set(struct natra *n, struct pin_gen *gen,
 	       const struct natra_policy *policy, const struct subnets *subnets,
-	       bool keeps_half)
+	       bool keeps_half, int hint_fd)
 {
 	struct changing c = {
 		.n = n,
@@ -285,9 +285,12 @@ int limits_set(struct natra *n, struct pin_gen *gen,
 	};
 	const struct record before = gen->record;
 	struct groups groups = GROUPS_INIT;
-	int r = group_enter(n, gen->record.id, gen->record.label, policy,
-			    &groups, &c.group);
+	int r;
 
+	/* The record has room for one value that an interrupted change has left. */
+	gso_settle(n, gen, hint_fd);
+	r = group_enter(n, gen->record.id, gen->record.label, policy, &groups,
+			&c.group);
 	if (r == 0)
 		r = prepare_classes(&c);
 
@@ -299,9 +302,8 @@ int limits_set(struct natra *n, struct pin_gen *gen,
 		slot_close(&c.leg[i].slot);
 	groups_close(&groups);
 	/* In the pod's namespace, for which other members of groups do not wait. */
-	if (r == 0 && gen->record.gso_segs != before.gso_segs)
-		gso_change_in(n, &gen->record.pod, before.gso_segs,
-			      gen->record.gso_segs);
+	if (r == 0)
+		gso_settle(n, gen, hint_fd);
 	if (r == 0)
 		groups_left(n, &before, c.group);
 	else if (policy->automatic_group)

@@ -7,10 +7,11 @@
 
 /* Writes new limits to the slots and to the record, and changes what its classes are, or
  * changes nothing. The classes have the same names as before. If `keeps_half`, some of the lists are
- * those that an interrupted change has left, and the record goes on saying so. */
+ * those that an interrupted change has left, and the record goes on saying so. hint_fd is a
+ * namespace where the pod may be, or -1. */
 int limits_set(struct natra *n, struct pin_gen *gen,
 	       const struct natra_policy *policy, const struct subnets *subnets,
-	       bool keeps_half);
+	       bool keeps_half, int hint_fd);
 
 /* Returns whether an attachment, whose classes are those of `subnets`, has for each
  * direction that a policy or its classes limit the programs that an attach would give

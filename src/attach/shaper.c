@@ -319,7 +319,6 @@ static int build_pod_site(void *arg)
 	struct natra_policy fastest;
 	char edt_reason[RECORD_REASON_MAX / 2];
 	struct record *record = &a->gen.record;
-	const uint32_t had_segs = a->before ? a->before->record.gso_segs : 0;
 	cleanup_netlink struct netlink nl = {0};
 	int r;
 
@@ -333,15 +332,17 @@ static int build_pod_site(void *arg)
 	if (r < 0)
 		return r;
 	fastest = classes_fastest(&a->order->policy, &a->order->subnets);
-	record->gso_segs = gso_segs(record, &fastest);
+	gso_plan(record, a->before ? &a->before->record : record,
+		 gso_segs(record, &fastest));
 	(void)snprintf(record->reason, sizeof(record->reason), "%.120s; %s",
 		       a->why, edt_reason);
 	r = load_legs(a);
 	if (r == 0)
 		r = attach_site(a, &nl, false);
-	if (r == 0 && (record->gso_segs || had_segs))
-		gso_change(a->n, &nl, record->pod.ifindex, had_segs,
-			   record->gso_segs);
+	/* JOURNAL_COMPLETE writes whether it is done. */
+	if (r == 0 && (record->gso_segs || record->gso_before) &&
+	    gso_change(a->n, &nl, record, record->gso_segs) == 0)
+		record->gso_before = 0;
 	return r;
 }
 
@@ -530,7 +531,7 @@ static int keep(struct natra *n, struct pin_gen *gen, const struct order *order)
 			return r;
 	}
 	return limits_set(n, gen, &order->policy, &order->subnets,
-			  order->keeps_half);
+			  order->keeps_half, order->scene.pod_fd);
 }
 
 int shaper_attach(struct natra *n, const struct pin_dir *dir,

@@ -17,12 +17,14 @@ struct site {
 	bool on_host;
 	bool remove_fq;
 	bool remove_clsact;
+	bool kept;         /* another record goes on with it */
 	uint32_t gso_segs; /* the value that shall stay */
 };
 
 static bool changes_gso(const struct site *site)
 {
-	return !site->on_host && site->record->gso_segs != site->gso_segs;
+	return !site->on_host && (site->record->gso_segs != site->gso_segs ||
+				  site->record->gso_before);
 }
 
 static int is_pacer(void *arg, const struct hook_program *program)
@@ -83,10 +85,11 @@ static int clean_site(void *arg)
 		r = remove_fq(site, &nl);
 	if (r == 0 && site->remove_clsact)
 		r = hook_clsact_remove(site->n, &nl, site->link->ifindex);
-	if (r == 0 && changes_gso(site))
-		gso_change(site->n, &nl, site->link->ifindex,
-			   site->record->gso_segs, site->gso_segs);
-	return r;
+	if (r < 0 || !changes_gso(site))
+		return r;
+	r = gso_change(site->n, &nl, site->record, site->gso_segs);
+	/* Without a record nobody could do it later. */
+	return site->kept || r == -ENODEV ? 0 : r;
 }
 
 static bool same_link(const struct record_link *a, const struct record_link *b)
@@ -122,6 +125,7 @@ static int teardown_site(struct natra *n, const struct record *record,
 		.remove_fq = link->fq && !(kept && of_keep->fq),
 		.remove_clsact = !on_host && record->pod_clsact &&
 				 !(kept && keep->pod_clsact),
+		.kept = kept,
 		.gso_segs = kept ? keep->gso_segs : 0,
 	};
 	int r;

@@ -17,6 +17,7 @@ int journal_write(struct natra *n, struct pin_gen *gen, enum journal_step step)
 		[JOURNAL_PROGRAMS] = "the programs",
 		[JOURNAL_COMPLETE] = "the finished attachment",
 		[JOURNAL_LIMITS] = "the new limits",
+		[JOURNAL_GSO] = "gso_max_segs",
 	};
 	const uint32_t zero = 0;
 	int r;

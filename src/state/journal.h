@@ -25,6 +25,9 @@ enum journal_step {
 	/* The slots have other limits than before. This is written behind the
 	 * change, which is undone if it cannot be written. */
 	JOURNAL_LIMITS,
+	/* gso_max_segs has been changed: the limits' record has said that it
+	 * was about to be. */
+	JOURNAL_GSO,
 	JOURNAL_STEP_MAX
 };
 

@@ -114,7 +114,10 @@ struct record {
 	char network[NATRA_NAME_MAX + 1];
 	char label[NATRA_NAME_MAX + 1];
 	char reason[RECORD_REASON_MAX];
-	uint8_t reserved_prefix[312];
+	/* What gso_max_segs of the pod's interface may still be in place of gso_segs, since a
+	 * change of it has begun and is not known to have ended; see gso.h. 0: nothing else. */
+	uint32_t gso_before;
+	uint8_t reserved_prefix[308];
 
 	/* The rest is of this ABI. */
 #ifdef NATRA_NEXT_ABI
@@ -172,7 +175,8 @@ IN_PREFIX(id, 184);
 IN_PREFIX(network, 440);
 IN_PREFIX(label, 696);
 IN_PREFIX(reason, 952);
-IN_PREFIX(reserved_prefix, 1208);
+IN_PREFIX(gso_before, 1208);
+IN_PREFIX(reserved_prefix, 1212);
 IN_PREFIX(slot, RECORD_PREFIX_SIZE + NATRA_MOVED);
 _Static_assert(sizeof(struct record_link) == 40 &&
 		       sizeof(struct record_leg) == 16,

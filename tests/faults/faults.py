@@ -32,6 +32,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../harness/pyt
 from isolation import isolate, need_root
 from report import skip
 from cni_jobs import CniAdd, CniDel, CniGc, CniGcAll, use_one_bpffs
+from gso_jobs import DetachGso, KilledSetGso, SetGso
 from jobs import (ERRNO, ID, INJECT, MODES, OLD, Again, Attach, Bad, Bench,
                   Detach, Gc, KilledAttach, KilledDetach, KilledReplace,
                   KilledSet, KilledSetClasses,
@@ -141,6 +142,10 @@ def all_jobs_of(group, features):
         "attach": (Attach,), "change": (SetClasses,),
         "kill": (KilledAttach, KilledSetClasses)}
     jobs += [(c, modes[0], *SetClasses.classes) for c in with_classes.get(group, ())]
+    # Only a slow egress that natra judges in the pod makes GSO packets small.
+    with_gso = {"change": (SetGso,) if features["brief"] else (SetGso, DetachGso),
+                "kill": (KilledSetGso,)}
+    jobs += [(c, modes[0]) for c in with_gso.get(group, ())]
     # Connections that are measured add a map for each bank and one for the attachment.
     jobs += [(c, modes[0], "--sli", "on") for c in plain[group]
              if c in (Attach, Replace, Detach, KilledAttach)]

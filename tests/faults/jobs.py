@@ -171,6 +171,9 @@ class Bench:
                 for d in ("ingress", "egress")] + [
                     show["effective"]["sli"]]
 
+    def segs(self):
+        return self.watch.snapshot()["gso_max_segs"]
+
     def must_be(self, wanted, gone=(), directories=True):
         """Check the state. Objects that must be gone are checked when the job ends,
         because the kernel frees them with a delay."""
@@ -277,6 +280,7 @@ class Attach(Job):
 class Live(Job):
     """A command on an attachment, which is made anew only if a case changed it."""
 
+    limits = OLD
     policy = (10**7, 2 * 10**7, "off")
     new_policy = policy
 
@@ -287,7 +291,7 @@ class Live(Job):
 
     def begin(self):
         if self.before is None:
-            self.old = self.b.attach(*OLD, *self.options).made
+            self.old = self.b.attach(*self.limits, *self.options).made
             self.before = self.b.watch.snapshot()
 
     def start_over(self):
@@ -320,13 +324,18 @@ class Set(Live):
     def args(self):
         return ("set", ID, *NEW)
 
+    def same(self):
+        """Return the state at the beginning, with GSO packets as they are now: with fq
+        each rate has another size."""
+        return dict(self.before, gso_max_segs=self.b.segs())
+
     def failed(self, run):
-        self.b.must_be(self.before, run.made)
+        self.b.must_be(self.same(), run.made)
         self.b.must_be_shaped(self.policy, self.new_policy)
         self.restore()
 
     def succeeded(self, run):
-        self.b.must_be(self.before, run.made)
+        self.b.must_be(self.same(), run.made)
         self.b.must_be_shaped(self.new_policy)
         self.restore()
 
@@ -363,7 +372,7 @@ class Again(Set):
         sure of it."""
         self.b.must_be_shaped(self.new_policy)
         self.old += run.made
-        if self.b.watch.snapshot() == self.before:
+        if self.b.watch.snapshot() == self.same():
             self.restore()
         else:
             self.forget()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The state that the kernel holds for a pod's interface: pins, hooks, qdiscs,
-objects."""
+"""The state that the kernel holds for a pod's interface: pins, hooks, qdiscs, the size of
+GSO packets, objects."""
 import ctypes
 import errno
 import os
@@ -11,6 +11,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../harness/python")
 import bpfsys
+import rtnl
 from isolation import BPFFS
 
 PROG_QUERY = 16
@@ -119,6 +120,7 @@ class Watch:
         state["tcx host"] = tcx_programs(socket.if_nametoindex(self.pod.host))
         with self.pod:
             state["tcx pod"] = tcx_programs(socket.if_nametoindex("eth0"))
+            state["gso_max_segs"] = [rtnl.gso_max_segs("eth0")]
         return state
 
     def forget_clsact(self):

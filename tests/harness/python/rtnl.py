@@ -14,7 +14,7 @@ REQUEST, ACK, EXCL, CREATE = 1, 4, 0x200, 0x400
 HEADER_BYTES, IFINFO_BYTES = 16, 16
 # linux/if_link.h
 IFLA_IFNAME, IFLA_MTU, IFLA_LINKINFO, IFLA_NET_NS_FD = 3, 4, 18, 28
-IFLA_GSO_MAX_SIZE, IFLA_GRO_MAX_SIZE = 41, 58
+IFLA_GSO_MAX_SEGS, IFLA_GSO_MAX_SIZE, IFLA_GRO_MAX_SIZE = 40, 41, 58
 IFLA_GSO_IPV4_MAX_SIZE, IFLA_GRO_IPV4_MAX_SIZE = 63, 64
 INFO_KIND, INFO_DATA = 1, 2
 NETKIT_PEER_INFO, NETKIT_MODE = 1, 5
@@ -66,6 +66,10 @@ def _link_attrs(name):
             found[kind], = struct.unpack_from("=I", body, at + 4)
         at += max(4, size + -size % 4)
     return found
+
+
+def gso_max_segs(name):
+    return _link_attrs(name)[IFLA_GSO_MAX_SEGS]
 
 
 def set_gso_max(name, size):
