@@ -4,8 +4,8 @@
 
 The pod has a container of its own behind a second veth, whose packets it forwards: they
 have no socket by the time that they reach natra. `forwarded` sends from there, `queues`
-sends datagrams that share fq's queues by their hash, `strict` sends more mice than
-their share, and in `answers` the kernel itself is the sender.
+sends datagrams that share fq's queues by their hash, and in `answers` the kernel itself
+is the sender.
 """
 import os
 import socket
@@ -140,33 +140,6 @@ def queues(r, rep, a):
     lim.detach()
 
 
-def strict(r, rep, a):
-    """Send more mice at once than the bucket of mice has, beside an elephant."""
-    lim = Natra(r.pod).attach(None, RATE, "--fast-pass", "strict", "--egress-burst",
-                              "1M")
-    r.elephant(r.pod, r.client, 5201)
-    r.wait_flow(r.out_of())
-    time.sleep(1.5)
-    before = lim.stats()["egress"]
-    sink = r.load(r.client, "udp-recv", MOUSE_PORT)
-    r.wait_port(r.client, MOUSE_PORT, "udp")
-    mice = r.load(r.pod, "udp-spread", hosts(r, 4), MOUSE_PORT, "--hosts", 1000,
-                  "--rate", 0.1 * bits(RATE), "--batch", 50, "--count", 300)
-    r.load_end(mice, r.pod)
-    time.sleep(0.3)
-    after = lim.stats()["egress"]
-    got = received(r, sink)
-    rep.shown("strict: 50 mice of 1.4 kB at once: paced",
-              sum(after[k]["packets"] - before[k]["packets"]
-                  for k in ("paced", "marked")))
-    rep.equal("  dropped", dropped(after) - dropped(before), 0)
-    rep.equal("  of 300 arrive", got["count"], 300)
-    # The time begins before all 50 are sent; tests/bpf/test_strict.c has the bound.
-    rep.shown("  the longest took", f"{got['most_ms']:.0f} ms")
-    r.stop(None)
-    lim.detach()
-
-
 class Pings:
     """Echo requests from a namespace to an address. Their answers come from the CPU that sends."""
 
@@ -219,7 +192,7 @@ def answers(r, rep, a):
 
 
 def main(rep, a):
-    parts = {"forwarded": forwarded, "queues": queues, "strict": strict, "answers": answers}
+    parts = {"forwarded": forwarded, "queues": queues, "answers": answers}
     if not Natra().json("probe")["fq"]:
         skip("CONFIG_NET_SCH_FQ")
     for name, part in chosen(parts, a.only).items():
