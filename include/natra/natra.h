@@ -31,8 +31,9 @@
  *
  * Interruption: a process may be killed in any call. The interface is then as it was or as it
  * was to be, or natra_check tells what is missing; the same call, or natra_gc, mends it. (Of
- * its gso_max_segs, which limits nothing, natra_check says nothing.) No function may be called from a signal handler, and a thread in a call must not be cancelled
- * with pthread_cancel(3). The library cannot be unloaded: dlclose(3) leaves it in place.
+ * its gso_max_segs, which limits nothing, natra_check says nothing.) No function may be
+ * called from a signal handler, and a thread in a call must not be cancelled with
+ * pthread_cancel(3). The library cannot be unloaded: dlclose(3) leaves it in place.
  *
  * State: all of it is pinned on bpffs, at the path of natra_open_opts, or else on the
  * one that pid 1 has at /sys/fs/bpf. In another mount namespace, such as the one that
