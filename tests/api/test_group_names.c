@@ -6,6 +6,7 @@
 #include <bpf/bpf.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -284,16 +285,15 @@ int unlinkat(int fd, const char *name, int flags)
 
 int mkdir(const char *path, mode_t mode)
 {
-	int (*make)(const char *, mode_t);
 	char byte;
 
-	*(void **)&make = dlsym(RTLD_NEXT, __func__);
 	if (sweeper.is_waiting && strstr(path, "/engine_")) {
 		sweeper.is_waiting = false;
 		assert_int_equal(write(sweeper.begin, "", 1), 1);
 		assert_int_equal(read(sweeper.begun, &byte, 1), 1);
 	}
-	return make(path, mode);
+	/* A sanitizer makes a directory before dlsym works. */
+	return mkdirat(AT_FDCWD, path, mode);
 }
 
 TH_TEST(programs_that_are_loaded_have_the_map_that_is_pinned)
