@@ -39,8 +39,8 @@ int gso_change(struct natra *n, struct netlink *nl, const struct record *record,
 	       uint32_t to);
 
 /* Ends a change that is planned in a pinned record, if there is one, from any namespace.
- * What cannot be changed now stays planned. hint_fd: a namespace where the pod may be, or
- * -1. */
+ * A change that is not possible now stays planned. hint_fd is a namespace where the pod may
+ * be, or -1. */
 void gso_settle(struct natra *n, struct pin_gen *gen, int hint_fd);
 
 #endif

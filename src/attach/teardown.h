@@ -15,7 +15,8 @@ int teardown_note(struct natra *n, struct netlink *nl,
 /*
  * Detaches the programs of a generation, removes its fq and its clsact and gives
  * the pod back its GSO segments, unless `keep` (which may be NULL) uses the same,
- * or another attachment its fq, and unpins the generation. It is no error if any of this is gone already.
+ * or another attachment its fq, and unpins the generation. It is no error if any of this
+ * is gone already.
  * hint_fd is a namespace where the pod may be, or -1.
  */
 int teardown_gen(struct natra *n, const struct pin_gen *gen,

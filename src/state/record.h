@@ -114,8 +114,8 @@ struct record {
 	char network[NATRA_NAME_MAX + 1];
 	char label[NATRA_NAME_MAX + 1];
 	char reason[RECORD_REASON_MAX];
-	/* What gso_max_segs of the pod's interface may still be in place of gso_segs, since a
-	 * change of it has begun and is not known to have ended; see gso.h. 0: nothing else. */
+	/* The value that gso_max_segs of the pod's interface may still have in place of gso_segs,
+	 * while a change of it has begun and is not known to have ended; see gso.h. 0: none. */
 	uint32_t gso_before;
 	uint8_t reserved_prefix[308];
 

@@ -16,6 +16,13 @@ def has_live():
     return subprocess.run(["grep", "-q", "curl_multi_init", AGENT]).returncode == 0
 
 
+def cpu_s(pid):
+    """The CPU time of a process, and that of its children that have ended."""
+    with open(f"/proc/{pid}/stat") as f:
+        ticks = [int(word) for word in f.read().rsplit(")", 1)[1].split()[11:15]]
+    return tuple(sum(of) / os.sysconf("SC_CLK_TCK") for of in (ticks[:2], ticks[2:]))
+
+
 def words(line):
     """{key: value} of a log line."""
     return dict(w.split("=", 1) for w in shlex.split(line))

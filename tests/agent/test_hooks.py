@@ -18,6 +18,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../harness/python")
 import bpfsys
 import kernel_case
+from agent import cpu_s
 from kernel_case import NATRACTL, KernelCase, run
 from podnode import wait_until
 
@@ -223,11 +224,8 @@ class Hooks(KernelCase):
     def cpu_s(self, agent):
         """The time of the agent and of its jobs that have ended, and that of the other one's
         calls."""
-        with open(f"/proc/{agent.process.pid}/stat") as f:
-            times = f.read().rsplit(")", 1)[1].split()[11:15]
         calls = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return (sum(map(int, times)) / os.sysconf("SC_CLK_TCK"),
-                calls.ru_utime + calls.ru_stime)
+        return sum(cpu_s(agent.process.pid)), calls.ru_utime + calls.ru_stime
 
     def costs_little(self, agent, what, do):
         """What another one does costs natra little of what it costs the other one, on any
@@ -286,7 +284,8 @@ class Hooks(KernelCase):
         """Filters of others where natra has none are no work."""
         self.attach("clsact-hostside")
         agent = self.watched()
-        self.costs_little(agent, f"{FIGHT_S} s of others' filters", lambda: self.change_others(FIGHT_S))
+        self.costs_little(agent, f"{FIGHT_S} s of others' filters",
+                          lambda: self.change_others(FIGHT_S))
         self.assertEqual(agent.count("took natra's place"), 0)
 
 

@@ -484,7 +484,7 @@ static int count_class(void *arg, const struct natra_class *c,
 	return 0;
 }
 
-/* Who walks while classes come and go finds those of one moment, or that there are none. */
+/* A walk while classes come and go tells of those of one moment, or of none. */
 TH_TEST(a_walk_beside_changes_does_not_fail)
 {
 	struct natra_policy policy = begin();

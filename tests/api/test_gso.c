@@ -180,7 +180,7 @@ TH_TEST(the_value_of_another_program_stays)
 	sets_segs(99);
 	attach(2 * SLOW);
 	has_segs(99);
-	/* What natra has once put there is forgotten as well. */
+	/* A value that natra had there before, and took back, is another program's by now. */
 	sets_segs(SLOW_SEGS);
 	attach(FAST);
 	has_segs(SLOW_SEGS);

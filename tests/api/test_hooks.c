@@ -25,14 +25,14 @@ static void attach(enum natra_attach_mode mode)
 	OK(natra_check(n, ID, NULL));
 }
 
-/* Adds a filter to the pod's egress with priority 1 and handle 1, as some
+/* Adds a filter to a hook of the host side with priority 1 and handle 1, as some
  * owners of filters do. */
-static void add_clsact_other(void)
+static void add_clsact_filter(enum bpf_tc_attach_point attach_point)
 {
 	struct bpf_tc_hook hook = {
 		.sz = sizeof(hook),
 		.ifindex = (int)if_nametoindex(NODE_SIDE),
-		.attach_point = BPF_TC_INGRESS,
+		.attach_point = attach_point,
 	};
 	struct bpf_tc_opts opts = {
 		.sz = sizeof(opts),
@@ -44,6 +44,12 @@ static void add_clsact_other(void)
 	rig_sh("tc qdisc add dev " NODE_SIDE " clsact 2>/dev/null || :");
 	assert_int_equal(bpf_tc_attach(&hook, &opts), 0);
 	(void)close(opts.prog_fd);
+}
+
+/* What enters the host side is the pod's egress. */
+static void add_clsact_other(void)
+{
+	add_clsact_filter(BPF_TC_INGRESS);
 }
 
 /* Collects the programs on the pod's egress, in the order in which they run. */
@@ -283,22 +289,10 @@ TH_TEST(host_side_with_a_shared_block_is_left_out)
 /* natra's filter goes to the place of what is in front, if that is BPF. */
 TH_TEST(host_side_with_a_place_in_front_is_used)
 {
-	struct bpf_tc_hook hook = {
-		.sz = sizeof(hook),
-		.ifindex = (int)if_nametoindex(NODE_SIDE),
-		.attach_point = BPF_TC_EGRESS,
-	};
-	struct bpf_tc_opts opts = {
-		.sz = sizeof(opts),
-		.prog_fd = rig_load_pass(OTHER),
-		.priority = 1,
-	};
-
 	rig_sh("tc qdisc add dev " NODE_SIDE " clsact");
 	rig_sh("tc filter add dev " NODE_SIDE
 	       " egress protocol ip prio 2 u32 match u32 0 0");
-	assert_int_equal(bpf_tc_attach(&hook, &opts), 0);
-	(void)close(opts.prog_fd);
+	add_clsact_filter(BPF_TC_EGRESS);
 	attach(NATRA_ATTACH_MODE_CLSACT_PODSIDE);
 	assert_true(rig_query(n, ID).host_prog_id);
 }

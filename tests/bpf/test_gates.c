@@ -101,7 +101,7 @@ TH_TEST_AFTER(mice_over_the_packets_are_dropped, load_rx, load_tx, load_edt)
 	is_over(&r, 2, 0);
 }
 
-/* What a gate has dropped makes no flow heavy, be it its own or another one with the same cells. */
+/* Packets that a gate drops make no flow heavy, neither their own nor one that shares its cells. */
 TH_TEST_AFTER(a_flood_over_a_gate_is_not_counted, load_heavy)
 {
 	struct th_result r;
