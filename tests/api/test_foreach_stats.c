@@ -5,6 +5,7 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -138,6 +139,20 @@ static void is_stats(int i)
 	assert_memory_equal(&told.stats[i], &after, sizeof(after));
 }
 
+/* Waits until the pod has what was sent: a busy kernel takes it from the veth later. */
+static void wait_for(int i, uint64_t packets)
+{
+	struct natra_stats now = NATRA_INIT(now);
+
+	for (int tries = 0; tries < 250; tries++) {
+		assert_int_equal(natra_stats(n, ids[i], &now), 0);
+		if (now.ingress.mice.packets >= packets)
+			return;
+		(void)usleep(20000);
+	}
+	fail_msg("%s: no %" PRIu64 " packets came", ids[i], packets);
+}
+
 TH_TEST(each_has_its_info_and_its_counters)
 {
 	struct natra_count *mice;
@@ -145,7 +160,8 @@ TH_TEST(each_has_its_info_and_its_counters)
 
 	pod_send(&pods[0], 70);
 	pod_send(&pods[1], 30);
-	(void)usleep(50000);
+	wait_for(0, 70);
+	wait_for(1, 30);
 	is_stats(0);
 	is_stats(1);
 	told = walk();
