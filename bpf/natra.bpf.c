@@ -418,15 +418,6 @@ natra_global int link_global(struct __sk_buff *skb,
 			   0) != NATRA_BUCKET_REFUSED;
 }
 
-/* Nothing is charged for the packet. What it is told to have on the wire, and need not have,
- * would hide from the comparison of natra with the interface what goes around natra. */
-static __always_inline __u32 count_unlimited(const struct __sk_buff *skb,
-					     struct packet *packet)
-{
-	packet->bytes = natra_believed(packet->bytes, skb->len);
-	return (__u32)NATRA_FORGET(NATRA_COUNT_UNLIMITED, packet->hash);
-}
-
 static __always_inline __u32 judge(struct __sk_buff *skb,
 				   const struct natra_config *config,
 				   struct natra_state *state,
@@ -447,7 +438,7 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 		return (__u32)NATRA_FORGET(NATRA_COUNT_DROPPED_RATE,
 					   packet->hash);
 	if (natra_unlikely(!limits->rate.mult) || is_exempt(skb))
-		return count_unlimited(skb, packet);
+		return (__u32)NATRA_FORGET(NATRA_COUNT_UNLIMITED, packet->hash);
 	believed = natra_believed(packet->bytes, skb->len);
 	/* It counts as what the interface carries of it. */
 	if (natra_unlikely(believed < packet->bytes) &&
@@ -460,7 +451,7 @@ static __always_inline __u32 judge(struct __sk_buff *skb,
 	enter = limits->enter_units;
 	leave = limits->leave_units;
 	if (natra_fixed.has_groups && !group_threshold(limits, &enter, &leave))
-		return count_unlimited(skb, packet);
+		return (__u32)NATRA_FORGET(NATRA_COUNT_UNLIMITED, packet->hash);
 
 	units = natra_units(believed);
 	if (natra_unlikely(control) && link_global(skb, config, packet, units))
@@ -589,6 +580,10 @@ int natra_shape(struct __sk_buff *skb)
 	 * nothing of what a global function returns. */
 	asm volatile("" : "+r"(outcome));
 	outcome %= NATRA_COUNT_MAX;
+	/* Nobody pays for these. What they are told to have on the wire, and need not have, would hide
+	 * from the comparison of natra with the interface what goes around natra. */
+	if (is_dropped(outcome) || outcome == NATRA_COUNT_UNLIMITED)
+		packet.bytes = natra_believed(packet.bytes, skb->len);
 	add(&stripe->count[outcome].packets, 1);
 	add(&stripe->count[outcome].bytes, packet.bytes);
 	if (natra_fixed.measures_connects)

@@ -52,8 +52,7 @@ static __always_inline bool set_ce(struct __sk_buff *skb)
 	return ecn_of(skb) && bpf_skb_ecn_set_ce(skb) == 1;
 }
 
-/* Returns the socket that is charged for the packet's bytes; NULL if none is, as for an answer to
- * a connection that is only asked for or has ended. */
+/* Returns the socket that is charged for the packet's bytes; NULL if none is, as for a SYN-ACK. */
 static __always_inline const struct bpf_sock *
 socket_of(const struct __sk_buff *skb)
 {
@@ -81,14 +80,15 @@ static __always_inline bool is_local_tcp(const struct __sk_buff *skb)
 {
 	const struct bpf_sock *sk = socket_of(skb);
 
-	return sk && sk->protocol == NATRA_PROTO_TCP;
+	return sk && sk->protocol == NATRA_PROTO_TCP && sk->type != SOCK_RAW;
 }
 
 /*
- * Returns whether the packet may be an ICMP answer of the kernel's. These have a socket for each
- * CPU, which all network namespaces share since Linux 5.18: while fq holds as much of it as it
- * may have in flight, no pod of the node gets an answer, nor the sender of a packet that is too
- * long. The raw socket of a user's ping looks the same.
+ * Returns whether the packet may be an ICMP or TCP answer of the kernel's own, such as an echo
+ * reply or a reset. These have a socket for each CPU, which all network namespaces share since
+ * Linux 5.18: while fq holds as much of it as it may have in flight, no pod of the node gives an
+ * answer, nor tells the sender of a packet that it is too long. A user's raw socket of these
+ * protocols looks the same.
  */
 static __always_inline bool is_answer(const struct __sk_buff *skb)
 {
@@ -96,7 +96,8 @@ static __always_inline bool is_answer(const struct __sk_buff *skb)
 
 	return sk && sk->type == SOCK_RAW &&
 	       (sk->protocol == NATRA_PROTO_ICMP ||
-		sk->protocol == NATRA_PROTO_ICMPV6);
+		sk->protocol == NATRA_PROTO_ICMPV6 ||
+		sk->protocol == NATRA_PROTO_TCP);
 }
 
 /*

@@ -88,8 +88,8 @@ static int clean_site(void *arg)
 	if (r < 0 || !changes_gso(site))
 		return r;
 	r = gso_change(site->n, &nl, site->record, site->gso_segs);
-	/* Without a record nobody could do it later. */
-	return site->kept || r == -ENODEV ? 0 : r;
+	/* Without a record nobody could do it later, and what the kernel refuses it refuses then, too. */
+	return site->kept || r == -ENODEV || r == -EINVAL ? 0 : r;
 }
 
 static bool same_link(const struct record_link *a, const struct record_link *b)

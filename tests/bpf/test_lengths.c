@@ -428,4 +428,26 @@ TH_TEST(unlimited_packets_count_up_to_four_times)
 	}
 }
 
+/* Nobody has paid for them, either. */
+TH_TEST(dropped_packets_count_up_to_four_times)
+{
+	const struct th_context context = {.gso_segs = 128, .gso_size = 1};
+	const struct natra_limits limits = th_limits();
+	const struct packet p = packet_of(DATAGRAMS);
+
+	for (size_t i = 0; i < TH_LEN(programs); i++) {
+		struct progrun run = th_load_kind(programs[i], &limits);
+		struct th_result result;
+
+		for (int sent = 0; sent < 100000; sent++) {
+			th_send(&run, &p, &context, &result);
+			if (result.verdict == TC_ACT_SHOT)
+				break;
+		}
+		assert_int_equal(result.verdict, TC_ACT_SHOT);
+		assert_int_equal(result.bytes, 4 * p.len);
+		th_close(&run);
+	}
+}
+
 TH_BPF_MAIN(NULL, NULL)

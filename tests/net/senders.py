@@ -140,19 +140,18 @@ def queues(r, rep, a):
     lim.detach()
 
 
-class Pings:
-    """Echo requests from a namespace to an address. Their answers come from the CPU that sends."""
+class Asks:
+    """Packets from a namespace to an address that its kernel answers, on the CPU that sends."""
 
-    def __init__(self, ns, ip):
+    def __init__(self, ns, ip, protocol):
         with ns:
-            self.sock = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+            self.sock = socket.socket(socket.AF_INET, socket.SOCK_RAW, protocol)
         self.sock.connect((ip, 0))
         self.sock.setblocking(False)
         self.sent = self.answered = 0
 
-    def send(self, size):
-        rest = struct.pack(">HH", 1, self.sent & 0xffff) + bytes(size)
-        self.sock.send(b"\x08\0" + struct.pack(">H", checksum(b"\x08\0\0\0" + rest)) + rest)
+    def send(self):
+        self.sock.send(self.packet())
         self.sent += 1
         try:
             while self.sock.recv(2048):
@@ -161,34 +160,63 @@ class Pings:
             pass
 
 
-def answers(r, rep, a):
-    """Ping a pod with a limit at several times its rate, and another one without a limit. The
-    kernel's answers have one socket for each CPU, which all namespaces share."""
-    os.sched_setaffinity(0, {0})
-    lim = Natra(r.pod).attach(None, "1M")
-    flood, other = Pings(r.client, r.pod.ip), Pings(r.clients[1], r.pods[1].ip)
-    ends = threading.Event()
+class Pings(Asks):
+    frame, at_once = 1442, 1
 
-    def send():
-        while not ends.wait(0.0005):
-            flood.send(1400)
-    thread = threading.Thread(target=send)
-    thread.start()
-    try:
-        time.sleep(1)
-        begun = flood.sent
-        for _ in range(200):
-            other.send(56)
-            time.sleep(0.01)
-        rate = (flood.sent - begun) * 8 * 1442 / 2
-    finally:
-        ends.set()
-        thread.join()
-    os.sched_setaffinity(0, range(os.cpu_count()))
-    rep.least("answers: pings of a pod with 1 Mbit/s", rate / 1e6, 2, " Mbit/s")
-    rep.least("  another pod's answers", 100 * other.answered / other.sent, 95, " %")
-    rep.least("  its own, of its rate", 100 * flood.answered * 8 * 1442 / (3 * bits("1M")), 70, " %")
-    lim.detach()
+    def __init__(self, ns, ip):
+        super().__init__(ns, ip, socket.IPPROTO_ICMP)
+
+    def packet(self):
+        rest = struct.pack(">HH", 1, self.sent & 0xffff) + bytes(1400)
+        return b"\x08\0" + struct.pack(">H", checksum(b"\x08\0\0\0" + rest)) + rest
+
+
+class Connects(Asks):
+    """SYNs to a port that is closed, and resets."""
+    frame, at_once = 54, 4
+
+    def __init__(self, ns, ip):
+        super().__init__(ns, ip, socket.IPPROTO_TCP)
+        self.addresses = b"".join(map(socket.inet_aton, (self.sock.getsockname()[0], ip)))
+
+    def packet(self):
+        segment = struct.pack(">HHIIBBHHH", 1000, PORT, self.sent, 0, 5 << 4, 2, 1024, 0, 0)
+        pseudo = self.addresses + struct.pack(">HH", socket.IPPROTO_TCP, len(segment))
+        return segment[:16] + struct.pack(">H", checksum(pseudo + segment)) + segment[18:]
+
+
+def answers(r, rep, a):
+    """Ask a pod with a limit several times as often as it can answer, and another one without a
+    limit. The kernel's answers of a protocol have one socket for each CPU, which all namespaces
+    share."""
+    for kind, rate in (Pings, "1M"), (Connects, "200k"):
+        os.sched_setaffinity(0, {0})
+        lim = Natra(r.pod).attach(None, rate)
+        flood, other = kind(r.client, r.pod.ip), kind(r.clients[1], r.pods[1].ip)
+        ends = threading.Event()
+
+        def send():
+            while not ends.wait(0.0005):
+                for _ in range(kind.at_once):
+                    flood.send()
+        thread = threading.Thread(target=send)
+        thread.start()
+        try:
+            time.sleep(1)
+            begun = flood.sent
+            for _ in range(200):
+                other.send()
+                time.sleep(0.01)
+            asked = (flood.sent - begun) * 8 * kind.frame / 2
+        finally:
+            ends.set()
+            thread.join()
+        os.sched_setaffinity(0, range(os.cpu_count()))
+        rep.least(f"{kind.__name__} of a pod with {rate}, of its rate", asked / bits(rate), 2)
+        rep.least("  another pod's answers", 100 * other.answered / other.sent, 95, " %")
+        rep.least("  its own, of its rate",
+                  100 * flood.answered * 8 * kind.frame / (3 * bits(rate)), 70, " %")
+        lim.detach()
 
 
 def main(rep, a):
