@@ -136,7 +136,7 @@ NATRA_API void natra_close(struct natra *n);
  * namespace of its own, for which it needs CAP_SYS_ADMIN.
  *
  * @param ret_features  `sz` set by the caller.
- * @return 0; -EINVAL; -EPERM; -ENOMEM.
+ * @return 0; -EINVAL; -EPERM; -ENOMEM; others as the kernel returned them.
  */
 NATRA_API int natra_probe(struct natra *n, struct natra_features *ret_features);
 

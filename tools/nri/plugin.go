@@ -9,8 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -164,6 +166,7 @@ func (p *plugin) Configure(_ context.Context, text, runtime, version string) (ap
 // them, and what is left of pods that have gone is removed. The runtime waits for the
 // answer, so this happens afterwards.
 func (p *plugin) Synchronize(_ context.Context, pods []*api.PodSandbox, _ []*api.Container) ([]*api.ContainerUpdate, error) {
+	p.forget(pods)
 	for _, pod := range pods {
 		p.begin(pod, true)
 	}
@@ -176,6 +179,21 @@ func (p *plugin) Synchronize(_ context.Context, pods []*api.PodSandbox, _ []*api
 		return w == nil || w.isLast
 	})
 	return nil, nil
+}
+
+// forget lets go of the works on pods that are not listed: they have ended without a word, as
+// sweep says.
+func (p *plugin) forget(listed []*api.PodSandbox) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.works, func(one string, w *work) bool {
+		select {
+		case <-w.ended:
+			return !slices.ContainsFunc(listed, func(pod *api.PodSandbox) bool { return id(pod) == one })
+		default:
+			return false
+		}
+	})
 }
 
 // sweep removes the attachments of pods whose interface is gone, again and again:
@@ -364,8 +382,11 @@ func (p *plugin) work(ctx context.Context, pod *api.PodSandbox, mayHaveRun bool,
 // limit attaches limits to a pod, unless it has them.
 func (p *plugin) limit(ctx context.Context, pod *api.PodSandbox, mayHaveRun bool, wanted natra.PodPolicy) error {
 	policy, plain := wanted.Policy, wanted.Rates
-	if !limits(policy) {
-		return nil // it asks for nothing
+	if !limits(policy) { // it asks for nothing
+		if !mayHaveRun {
+			return nil
+		}
+		return p.takeBack(ctx, pod)
 	}
 	// This plugin may have been here before it was started anew: what it has attached can
 	// have been changed since.
@@ -424,6 +445,16 @@ func (p *plugin) record(ctx context.Context, pod *api.PodSandbox, mayHaveRun boo
 	if err != nil {
 		p.log.Warn("the reason cannot be recorded", "pod", name(pod), "error", err)
 	}
+}
+
+// takeBack removes what an earlier try has recorded of a pod.
+func (p *plugin) takeBack(ctx context.Context, pod *api.PodSandbox) error {
+	info, err := p.n.Query(ctx, id(pod))
+	if err != nil || !info.Unshaped {
+		return nil
+	}
+	_, err = p.n.Detach(ctx, natra.Target{ID: id(pod)})
+	return err
 }
 
 // end ends the work on a pod, and removes its limits. The result is closed when they have gone.

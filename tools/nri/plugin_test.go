@@ -407,6 +407,43 @@ func TestNoNamespaces(t *testing.T) {
 	}
 }
 
+// A pod that could not be read, and turns out to ask for nothing, is not recorded any longer.
+func TestRecordOfNothingGoes(t *testing.T) {
+	r := newRig(t, `*'"policy_annotate_pod"'*) if [ -e $0.namespaces ]; then echo '`+gets("{}", "{}")+`';
+		else echo '{"errno": 74, "error": "namespaces.json: is not there"}'; fi;;`,
+		`*'"query"'*) echo '{"errno": 0, "result": {"id": "nri:1", "unshaped": true}}';;`)
+	time.AfterFunc(again/2, func() { os.WriteFile(r.natractl+".namespaces", nil, 0o600) })
+	first := make(chan error, 1)
+	r.work(context.Background(), r.pod("10M"), true, first)
+	if r.was(t, "record_unshaped") == "" || !strings.Contains(r.was(t, "detach"), `"id":"nri:1"`) {
+		t.Errorf("record_unshaped: %q, detach: %q", r.was(t, "record_unshaped"), r.was(t, "detach"))
+	}
+}
+
+// Of pods that have ended without a word nothing stays, and the works on others go on.
+func TestEndedWithoutAWord(t *testing.T) {
+	r := newRig(t)
+	gone, stays := r.pod("10M"), r.pod("10M")
+	gone.Id, stays.Id = "1", "2"
+	for _, pod := range []*api.PodSandbox{gone, stays} {
+		<-r.begin(pod, false)
+		eventually(t, "the work does not end", func() bool {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			select {
+			case <-r.works[id(pod)].ended:
+				return true
+			default:
+				return false
+			}
+		})
+	}
+	r.forget([]*api.PodSandbox{stays})
+	if len(r.works) != 1 || r.works[id(stays)] == nil {
+		t.Error(r.works)
+	}
+}
+
 // An annotation that natra does not know would never be read, so it is refused at once.
 func TestUnknownAnnotationIsNotAllowed(t *testing.T) {
 	r := newRig(t, `*'"policy_annotate_pod"'*) echo '{"errno": 22, "error": "allowAnnotations: no"}';;`)
