@@ -339,12 +339,41 @@ class AtTheSameTime(Case):
         self.one_line(r, "10-flannel.conflist: somebody has changed it at the same time")
         self.assertEqual(r.out, f"copy /{BIN}/natra\n")
         self.assertEqual(node.names(), ["10-flannel.conflist", "natra"])
+        (node.bin / "natra").unlink()
+        r = node.install("--json", *self.meddling(
+            node, f"echo >> {node.net}/10-flannel.conflist"))
+        self.one_line(r, r.json["error"])
+        self.assertEqual([c["path"] for c in r.json["changes"]], [f"/{BIN}/natra"])
 
     def test_copy_that_goes_each_time(self):
         node = self.node({"10-flannel.conflist": FLANNEL})
         r = node.install(*self.meddling(node, f"rm -f {node.net}/00-natra-*"))
         self.one_line(r, "somebody keeps changing the directories, natractl has given up")
         self.assertGreater(r.out.count("write"), 3)
+        r = node.install("--json", *self.meddling(node, f"rm -f {node.net}/00-natra-*"))
+        self.one_line(r, r.json["error"])
+        self.assertGreater(len(r.json["changes"]), 3)
+
+    def test_warning_before_a_failure(self):
+        """What goes with natra's copy is said, though the plugin could not be removed."""
+        node = self.node({"10-flannel.conflist": FLANNEL})
+        self.done(node.install())
+        file = node.net / "00-natra-10-flannel.conflist"
+        conf = json.loads(file.read_text())
+        conf["plugins"].append({"type": "istio-cni"})
+        file.write_text(json.dumps(conf))
+        text = file.read_text()
+        # A directory of that name is in the way of the removal.
+        (node.bin / TEMPORARY / "x").mkdir(parents=True)
+        for options in (), ("--json",):
+            r = node.uninstall(*options)
+            self.assertEqual(r.code, 1, r)
+            warning, error = r.err.splitlines()
+            self.assertIn(" goes, and with it plugins", warning)
+            self.assertIn("cannot be removed", error)
+        self.assertEqual((r.json["changes"], len(r.json["warnings"])), ([], 1))
+        self.assertIn(r.json["error"], error)
+        self.assertEqual(file.read_text(), text)
 
     def test_primary_that_goes(self):
         """natra's list is removed once there is another list to copy."""

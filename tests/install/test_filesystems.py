@@ -10,7 +10,7 @@ import sys
 import tempfile
 import unittest
 
-from node import FLANNEL, OLD, Answer, Case
+from node import BIN, FLANNEL, NET, OLD, Answer, Case
 
 
 def why_not():
@@ -87,6 +87,17 @@ class FileSystems(Case):
                             self.install(node))
                 self.refused(p, "Read-only file system",
                              str(directory.relative_to(node.root)))
+
+    def test_what_was_changed_before_a_failure(self):
+        for way in self.FULL, self.READ_ONLY:
+            node = self.node({"10-flannel.conflist": FLANNEL})
+            p = self.on(node, node.net, way, self.install(node, "--json"))
+            self.refused(p, NET)
+            told = Answer(p).json
+            self.assertEqual(set(told), {"changes", "warnings", "error"})
+            self.assertEqual([c["path"] for c in told["changes"]], [f"/{BIN}/natra"])
+            self.assertIn(told["error"], p.stderr)
+            self.assertTrue((node.bin / "natra").exists())
 
     def test_read_only_with_the_plugin(self):
         """The plugin's directory is read-only and has natra, as on Bottlerocket or

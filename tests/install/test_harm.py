@@ -56,10 +56,35 @@ class Harm(Case):
     def test_cilium_exclusive(self):
         node = self.node({"05-cilium.conflist": LISTS["05-cilium.conflist"],
                           "10-aws.conflist.cilium_bak": "{}"})
-        self.refused(node, words=["cni.exclusive=false"])
-        self.refused(node, "--mode", "list", words=["cni.exclusive=false"])
+        left = node.net / "10-aws.conflist.cilium_bak"
+        words = ["cni.exclusive=false", f"{NET}/{left.name}: ", "remove that file"]
+        self.refused(node, words=words)
+        self.refused(node, "--mode", "list", words=words)
         self.done(node.install(runtime=NEW))
         self.assertEqual(node.types(dropins=True)[-1], "natra")
+        self.done(node.uninstall())
+        self.assertTrue(left.exists())
+        # Cilium never gives the old name back.
+        left.unlink()
+        self.done(node.install())
+        self.assertEqual(node.types()[-1], "natra")
+
+    def test_copy_that_cilium_has_renamed(self):
+        node = self.node({"05-cilium.conflist": LISTS["05-cilium.conflist"]})
+        before = node.state()
+        self.done(node.install())
+        copy = node.net / "00-natra-05-cilium.conflist"
+        left = copy.rename(f"{copy}.cilium_bak")
+        # A file of this name that has no mark is not natra's own.
+        other = node.net / "00-natra-10-aws.conflist.cilium_bak"
+        other.write_text("{}")
+        self.refused(node, words=[left.name])
+        self.done(node.uninstall())
+        self.refused(node, words=[other.name])
+        other.unlink()
+        self.assertEqual(node.state(), before)
+        self.done(node.install())
+        self.assertEqual(node.types()[-1], "natra")
 
     def test_istio(self):
         text = json.loads(FLANNEL)

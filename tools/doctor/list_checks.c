@@ -122,7 +122,7 @@ static void not_called(const struct finder *f)
 	cleanup_text char *network = other_network(node);
 
 	if (has_no_natra(node) && !other_list(node) && !network &&
-	    !node->lists.cilium_is_exclusive)
+	    !node->lists.renamed)
 		found(f, "file", node->used->file, "dir", node->net_dir,
 		      "install", node->install, NULL);
 }
@@ -156,8 +156,10 @@ static void other_dropin(const struct finder *f)
 
 static void renamed(const struct finder *f)
 {
-	if (has_no_natra(f->node) && f->node->lists.cilium_is_exclusive)
-		found(f, "dir", f->node->net_dir, NULL);
+	const struct lists *lists = &f->node->lists;
+
+	if (has_no_natra(f->node) && lists->renamed)
+		found(f, "dir", f->node->net_dir, "file", lists->renamed, NULL);
 }
 
 static void dropin_unread(const struct finder *f)
@@ -393,8 +395,8 @@ const struct check checks_of_list[] = {
 	 "{network}/{name} is for network '{network}', but the runtime uses {file} of network '{used}'",
 	 "{=install}", other_dropin},
 	{"renamed-list",
-	 "Cilium renames the lists of others in {dir} to .cilium_bak, and natra is in no other list",
-	 "helm upgrade cilium cilium/cilium -n kube-system --reuse-values --set cni.exclusive=false",
+	 "Cilium has renamed a list in {dir} to {file}, and natra is in no other list",
+	 "helm upgrade cilium cilium/cilium -n kube-system --reuse-values --set cni.exclusive=false && rm {dir}/*.cilium_bak",
 	 renamed},
 	{"dropin-unread",
 	 "natra is in {file} only, and {runtime} does not read drop-ins",

@@ -104,9 +104,12 @@ static char *against_list(const struct chain *chain)
 		return text_format(
 			"%s: max_conf_num is %ld, and pods would get an interface of the copy, too",
 			chain->i->settings.file, chain->i->settings.lists_max);
-	if (lists->cilium_is_exclusive)
-		return text_copy(
-			"Cilium renames other lists to .cilium_bak; it needs cni.exclusive=false");
+	/* Cilium never gives the old name back, so the file may be one of the past, but nothing
+	 * else on the node says what Cilium does. */
+	if (lists->renamed)
+		return text_format(
+			"Cilium has renamed a list to %s/%s: set cni.exclusive=false, and remove that file",
+			chain->i->net.path, lists->renamed);
 	if (lists_is_wrapper(lists, primary))
 		return text_format(
 			"%s is another installer's copy, which natra's would hide",

@@ -41,6 +41,7 @@ void lists_free(struct lists *lists)
 	for (size_t i = 0; i < lists->len; i++)
 		list_free(&lists->items[i]);
 	free(lists->items);
+	free(lists->renamed);
 	*lists = (struct lists){0};
 }
 
@@ -255,6 +256,16 @@ static int by_name(const void *a, const void *b)
 		      ((const struct list *)b)->file);
 }
 
+/* The first file by its name is kept, so that each look at a directory names the same one. */
+static void note_renamed(struct lists *lists, const char *file)
+{
+	if (!ends_in(file, ".cilium_bak") ||
+	    (lists->renamed && strcmp(lists->renamed, file) < 0))
+		return;
+	free(lists->renamed);
+	lists->renamed = text_copy(file);
+}
+
 static int read_entries(struct install *i, const struct dir *dir, DIR *entries,
 			struct lists *lists)
 {
@@ -263,8 +274,7 @@ static int read_entries(struct install *i, const struct dir *dir, DIR *entries,
 	while ((entry = readdir(entries))) {
 		int r;
 
-		if (ends_in(entry->d_name, ".cilium_bak"))
-			lists->cilium_is_exclusive = true;
+		note_renamed(lists, entry->d_name);
 		if (!is_list(entry->d_name) || entry->d_type == DT_DIR)
 			continue;
 		r = read_list(i, dir, entry->d_name, add(lists));

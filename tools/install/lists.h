@@ -25,7 +25,7 @@ struct list {
 struct lists {
 	struct list *items;
 	size_t len, size;
-	bool cilium_is_exclusive; /* Cilium has renamed lists of others */
+	char *renamed; /* by Cilium, the first such file; NULL: there is none */
 };
 
 int lists_read(struct install *i, const struct dir *dir, struct lists *ret);

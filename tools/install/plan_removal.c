@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <fnmatch.h>
+#include <string.h>
+
 #include "../common/text.h"
+#include "../pods/element.h"
 #include "plan.h"
 #include "plugin.h"
 #include "use.h"
@@ -90,6 +94,27 @@ static void plan_bandwidth(struct install *i, struct install_plan *plan,
 		plan->kept = kept;
 }
 
+/* Plans to remove copies of natra's that Cilium has renamed. No runtime reads them, but they
+ * would keep natra from being installed again. */
+static void plan_renamed(const struct install *i, struct install_plan *plan)
+{
+	DIR *entries = dir_list(&i->net);
+	const struct dirent *entry;
+
+	while (entries && (entry = readdir(entries))) {
+		const char *name = entry->d_name;
+		cleanup_text char *text = NULL;
+
+		if (fnmatch(LIST_PREFIX "*.conflist.cilium_bak", name, 0) ==
+			    0 &&
+		    dir_read(&i->net, name, &text) == 0 &&
+		    strstr(text, ELEMENT_MARK))
+			plan_remove(i, plan, NULL, name, text);
+	}
+	if (entries)
+		(void)closedir(entries);
+}
+
 static bool changes_net(const struct install_plan *plan)
 {
 	for (size_t n = 0; n < plan->changes_len; n++) {
@@ -117,6 +142,7 @@ int install_plan_removal(struct install *i, const char *in_use, bool force,
 	plan_stale(i, plan, &lists);
 	plan_remove_lists(i, plan, &lists, kept, NULL);
 	plan_remove_dropins(i, plan, NULL, NULL, false);
+	plan_renamed(i, plan);
 	plan_reload(i, plan);
 	if (i->request->dry_run || !changes_net(plan)) {
 		plan_natra(i, plan, &lists, delegation ? delegation : in_use,

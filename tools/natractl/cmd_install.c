@@ -101,7 +101,11 @@ static void note_warnings(const struct job *job,
 {
 	for (size_t n = 0; n < plan->warnings_len; n++)
 		note_warning(job, plan->warnings[n]);
-	/* Nobody stays here who sees what becomes of the lists. */
+}
+
+/* Says of a copy that is in use that nobody stays here who sees what becomes of the lists. */
+static void note_copy(const struct job *job, const struct install_plan *plan)
+{
 	if (!job->uninstall && plan->mode == INSTALL_LIST) {
 		cleanup_text char *text = text_format(
 			"natra's copy of %s hides what changes there, and lists that come later,"
@@ -132,6 +136,7 @@ static int work(struct job *job, struct install_plan **ret)
 		show_changes(job, plan, made, dry);
 		note_warnings(job, plan);
 		if (r == 0 && (dry || plan->changes_len == 0)) {
+			note_copy(job, plan);
 			*ret = plan;
 			return 0;
 		}
@@ -157,7 +162,7 @@ static int remove_namespaces(const struct cli *cli)
 	return install_failure(why);
 }
 
-static void show_notes(const struct job *job, const struct install_plan *plan)
+static void show_warnings(const struct job *job)
 {
 	const cJSON *warning;
 
@@ -167,11 +172,23 @@ static void show_notes(const struct job *job, const struct install_plan *plan)
 		(void)print_text(stderr, warning->valuestring, 0);
 		fputc('\n', stderr);
 	}
+}
+
+static void show_kept(const struct install_plan *plan)
+{
 	if (!plan->kept)
 		return;
 	fputs("natractl: the plugin stays: ", stderr);
 	(void)print_text(stderr, plan->kept, 0);
 	fputc('\n', stderr);
+}
+
+static void add_lists(const struct job *job, cJSON *json)
+{
+	cJSON_AddItemToObject(json, "changes",
+			      cJSON_Duplicate(job->changes, true));
+	cJSON_AddItemToObject(json, "warnings",
+			      cJSON_Duplicate(job->warnings, true));
 }
 
 static void show_json(const struct job *job, const struct install_plan *plan)
@@ -186,10 +203,7 @@ static void show_json(const struct job *job, const struct install_plan *plan)
 	} else {
 		cJSON_AddBoolToObject(json, "plugin_kept", plan->kept != NULL);
 	}
-	cJSON_AddItemToObject(json, "changes",
-			      cJSON_Duplicate(job->changes, true));
-	cJSON_AddItemToObject(json, "warnings",
-			      cJSON_Duplicate(job->warnings, true));
+	add_lists(job, json);
 	json_print(json);
 }
 
@@ -202,7 +216,22 @@ static void show_end(const struct job *job, const struct install_plan *plan)
 		(void)print_text(stdout, plan->reason, 0);
 		putchar('\n');
 	}
-	show_notes(job, plan);
+	show_warnings(job);
+	show_kept(plan);
+}
+
+/* What was changed before the failure stays changed, so it is shown, too. */
+static int show_failure(const struct job *job, const char *why)
+{
+	if (wants_json(job->cli)) {
+		cJSON *json = cJSON_CreateObject();
+
+		add_lists(job, json);
+		json_add_text(json, "error", why);
+		json_print(json);
+	}
+	show_warnings(job);
+	return install_failure(why);
 }
 
 static int run(struct job *job, const struct install_request *request)
@@ -211,9 +240,10 @@ static int run(struct job *job, const struct install_request *request)
 	int code = EXIT_SUCCESS;
 
 	if (install_open(job->i, request) < 0 || work(job, &plan) < 0)
-		return install_failure(install_error(job->i));
+		return show_failure(job, install_error(job->i));
 	if (!plan)
-		return install_failure(
+		return show_failure(
+			job,
 			"somebody keeps changing the directories, natractl has given up");
 	show_end(job, plan);
 	if (plan->kept)
