@@ -199,7 +199,7 @@ static __always_inline __u64 mouse_limit(const struct __sk_buff *skb,
 			       << (limits->fair_shift & 63)) +
 			      limits->unfelt_delay_ns;
 
-	if (!is_held(skb) || is_answer(skb))
+	if (!is_held(skb) || has_other_peers(skb))
 		return 0;
 	if (!is_felt(skb))
 		return limits->unfelt_delay_ns;
@@ -220,7 +220,7 @@ charge_mouse(struct __sk_buff *skb, struct natra_state *state,
 
 	if (depart_ns <= now_ns)
 		return NATRA_COUNT_MICE;
-	if (!is_held(skb) || is_answer(skb))
+	if (!is_held(skb) || has_other_peers(skb))
 		return NATRA_COUNT_DROPPED_RATE;
 	outcome = natra_fair_hold(limits, now_ns, depart_ns, felt);
 	if (outcome == NATRA_COUNT_DROPPED_HORIZON)
@@ -522,7 +522,7 @@ static __always_inline void heed_fq(struct __sk_buff *skb)
  */
 static __always_inline bool may_be_departure(const struct __sk_buff *skb)
 {
-	return (skb->cb[0] & NATRA_CALL_PEER_TO) && is_felt(skb) &&
+	return is_felt(skb) &&
 	       (!natra_fixed.sets_tstamp ||
 		skb->tstamp_type <= BPF_SKB_TSTAMP_DELIVERY_MONO);
 }

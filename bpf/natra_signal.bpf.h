@@ -65,13 +65,15 @@ socket_of(const struct __sk_buff *skb)
  * Returns whether fq puts backpressure on the sender by holding the packet, because its
  * socket may have only so many bytes in flight. A packet that is forwarded has no
  * socket here. That of a tap device, which a virtual machine's packets have, is of no
- * address family, and has no such bound.
+ * address family, and has no such bound. What goes into a pod from the same node or bridge may
+ * have a socket, whose owner is none that this pod's queue should be long for.
  */
 static __always_inline bool is_felt(const struct __sk_buff *skb)
 {
 	const struct bpf_sock *sk = socket_of(skb);
 
-	return sk && sk->family != AF_UNSPEC;
+	return (skb->cb[0] & NATRA_CALL_PEER_TO) && sk &&
+	       sk->family != AF_UNSPEC;
 }
 
 /* Returns whether the sender is a TCP of this machine. A packet of its that is dropped here
@@ -84,20 +86,26 @@ static __always_inline bool is_local_tcp(const struct __sk_buff *skb)
 }
 
 /*
- * Returns whether the packet may be an ICMP or TCP answer of the kernel's own, such as an echo
- * reply or a reset. These have a socket for each CPU, which all network namespaces share since
- * Linux 5.18: while fq holds as much of it as it may have in flight, no pod of the node gives an
- * answer, nor tells the sender of a packet that it is too long. A user's raw socket of these
- * protocols looks the same.
+ * Returns whether the packet must not be held, because others than those who have this queue would
+ * wait for its socket. The kernel's ICMP and TCP answers, such as echo replies and resets, have a
+ * socket for each CPU, which all network namespaces share since Linux 5.18: while fq holds as much
+ * of it as it may have in flight, no pod of the node gives an answer, nor tells the sender of a
+ * packet that it is too long. A user's raw socket of these protocols looks the same. What goes into
+ * a pod may come from a server's socket on the node or on the same bridge, which has other clients;
+ * a connection of TCP has none.
  */
-static __always_inline bool is_answer(const struct __sk_buff *skb)
+static __always_inline bool has_other_peers(const struct __sk_buff *skb)
 {
 	const struct bpf_sock *sk = socket_of(skb);
 
-	return sk && sk->type == SOCK_RAW &&
-	       (sk->protocol == NATRA_PROTO_ICMP ||
-		sk->protocol == NATRA_PROTO_ICMPV6 ||
-		sk->protocol == NATRA_PROTO_TCP);
+	if (!sk || sk->family == AF_UNSPEC)
+		return false;
+	if (sk->type == SOCK_RAW && (sk->protocol == NATRA_PROTO_ICMP ||
+				     sk->protocol == NATRA_PROTO_ICMPV6 ||
+				     sk->protocol == NATRA_PROTO_TCP))
+		return true;
+	return !(skb->cb[0] & NATRA_CALL_PEER_TO) &&
+	       sk->protocol != NATRA_PROTO_TCP;
 }
 
 /*
@@ -118,7 +126,7 @@ natra_global int signal_global(struct __sk_buff *skb,
 
 	if (!limits)
 		return NATRA_COUNT_PACED; /* the verifier wants this check */
-	if (is_answer(skb))
+	if (has_other_peers(skb))
 		return NATRA_COUNT_DROPPED_RATE;
 	if (of_flow && ecn == ECN_ECT_1) {
 		if (!natra_fair_signals_l4s(limits, k_more, cost_ns, delay_ns,

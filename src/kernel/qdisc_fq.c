@@ -26,8 +26,10 @@
 #define LOOPBACK_IFINDEX      1
 
 /* These options decide, beside the orphan mask, whether fq holds a packet for as long as natra has
- * told. By default a flow has no rate of its own. natra also sets that fq drops what is beyond its
- * horizon, and does not compare it, since that is fq's default. */
+ * told. By default fq also heeds the rate that a sender sets for his socket (SO_MAX_PACING_RATE),
+ * which comes here through veths and bridges: who sets a very low one fills the queue of all. TCP paces
+ * by timers of its own where it needs to. natra also sets that fq drops what is beyond its horizon, and
+ * does not compare it, since that is fq's default. */
 static const struct {
 	int number;
 	uint32_t value;
@@ -35,7 +37,7 @@ static const struct {
 } options[] = {
 	{TCA_FQ_PLIMIT, FQ_LIMIT_PACKETS, "limit"},
 	{TCA_FQ_FLOW_PLIMIT, FQ_FLOW_LIMIT_PACKETS, "flow_limit"},
-	{TCA_FQ_FLOW_MAX_RATE, UINT32_MAX, "maxrate"},
+	{TCA_FQ_RATE_ENABLE, 0, "pacing"},
 	{TCA_FQ_HORIZON, FQ_HORIZON_US, "horizon"},
 };
 

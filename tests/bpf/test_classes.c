@@ -462,7 +462,7 @@ TH_TEST(classes_have_buckets_of_their_own)
 	struct packet p;
 
 	add(&lists, "v4", all, 1, 0);
-	load(&run, STUB_EDT, false, &lists);
+	load(&run, STUB_EDT, true, &lists);
 	th_look_at_class(&run, 1);
 	th_set_tat(&run, th_now() + TH_SECOND);
 	p = build(&kinds[0], 0);

@@ -255,25 +255,6 @@ TH_TEST_AFTER(own_stamp_without_a_type_is_kept, load_with_prelude)
 	assert_int_equal(r.tstamp, own);
 }
 
-/* Its sender is a neighbour, whose packets would stand in the fq of all that goes into the pod. */
-TH_TEST_AFTER(stamp_of_what_goes_into_the_pod_is_replaced, load_into_pod)
-{
-	struct th_result r;
-	uint64_t tat;
-
-	for (uint32_t type = 0; type <= MONO; type++) {
-		tat = th_now() + 3 * TH_SECOND / 2;
-		th_set_tat(&run, 0);
-		send_tcp(tat, type, &r);
-		assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
-		assert_int_equal(r.tstamp, 0);
-		th_set_tat(&run, tat);
-		send_tcp(tat + TH_SECOND, type, &r);
-		assert_int_equal(r.counter, NATRA_COUNT_PACED);
-		assert_int_equal(r.tstamp, tat);
-	}
-}
-
 TH_TEST(foreign_stamp_is_cleared_from_what_is_not_limited)
 {
 	const uint64_t in_2023 = 1700000000 * TH_SECOND;
@@ -420,6 +401,38 @@ static void send_without_socket(uint64_t stamp, uint8_t tos,
 				struct th_result *ret)
 {
 	send_without_socket_of(1500, stamp, 0, tos, ret);
+}
+
+/* Its sender is a neighbour, whose packets would stand in the fq of all that goes into the pod. */
+TH_TEST_AFTER(stamp_of_what_goes_into_the_pod_is_replaced, load_into_pod)
+{
+	struct th_result r;
+	uint64_t tat;
+
+	limits.unfelt_delay_ns = limits.max_delay_ns = 8 * TH_SECOND;
+	th_set_limits(&run, &limits);
+	for (uint32_t type = 0; type <= MONO; type++) {
+		tat = th_now() + 3 * TH_SECOND / 2;
+		th_set_tat(&run, 0);
+		send_tcp(tat, type, &r);
+		assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
+		assert_int_equal(r.tstamp, 0);
+		th_set_tat(&run, tat);
+		send_without_socket_of(1500, tat + TH_SECOND, type, 0, &r);
+		assert_int_equal(r.counter, NATRA_COUNT_PACED);
+		assert_int_equal(r.tstamp, tat);
+	}
+}
+
+/* The socket is no TCP's, so others may be waiting for it. */
+TH_TEST_AFTER(datagram_of_a_neighbour_is_not_held, load_into_pod)
+{
+	struct th_result r;
+
+	th_set_tat(&run, th_now() + TH_SECOND);
+	send_tcp(0, 0, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_DROPPED_RATE);
+	assert_int_equal(r.verdict, TC_ACT_SHOT);
 }
 
 /* fq would take it for a departure time. */

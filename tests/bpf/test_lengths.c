@@ -299,7 +299,7 @@ TH_TEST(one_program_serves_all_kinds)
 
 		stub_close(&run.stub);
 		options.kind = programs[i];
-		assert_int_equal(stub_load(run.n, &options, false,
+		assert_int_equal(stub_load(run.n, &options, held,
 					   run.bank.programs_fd, run.slot.index,
 					   &run.stub),
 				 0);

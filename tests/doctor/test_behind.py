@@ -45,7 +45,7 @@ STATES = (
 )
 FQ_STATES = (
     ("fq-replaced", True, lambda p: change_fq(p, "flow_limit", "1")),
-    ("fq-replaced", True, lambda p: change_fq(p, "maxrate", "1mbit")),
+    ("fq-replaced", True, lambda p: change_fq(p, "pacing")),
     ("fq-replaced", True, lambda p: change_fq(p, "horizon", "1ms")),
 )
 

@@ -4,10 +4,13 @@
 
 The pod has a container of its own behind a second veth, whose packets it forwards: they
 have no socket by the time that they reach natra. `forwarded` sends from there, `queues`
-sends datagrams that share fq's queues by their hash, and in `answers` the kernel itself
-is the sender.
+sends datagrams that share fq's queues by their hash, in `answers` the kernel itself
+is the sender, and in `rates` sockets that set how fast fq lets them go. In `server` one on the
+node has clients in two pods.
 """
+import contextlib
 import os
+import re
 import socket
 import struct
 import sys
@@ -32,6 +35,8 @@ PUT_OFF_MS = 15
 SHARED_MS = 40
 PORT, MOUSE_PORT = 5300, 5301
 ELEPHANTS, MICE = 100, 1000
+# Sockets that fill fq's 100000 packets with what a socket buffer holds. Linux names this option 47.
+SLOW, SO_MAX_PACING_RATE = 500, 47
 IP_TOS_ECT0 = 2
 
 
@@ -219,8 +224,75 @@ def answers(r, rep, a):
         lim.detach()
 
 
+def rates(r, rep, a):
+    """Send to a pod beside sockets of the node's that have asked for a packet in a second. What fq held
+    for them would fill the queue, which all have who send to the pod."""
+    lim = Natra(r.pod).attach("100M", None, "--ingress-mode", "pace")
+    r.load(r.pod, "udp-sink", PORT)
+    r.wait_port(r.pod, PORT, "udp")
+    sent, socks = 0, []
+    for _ in range(SLOW):
+        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        s.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, 1)
+        s.connect((r.pod.ip, PORT))
+        socks.append(s)
+        with contextlib.suppress(BlockingIOError):
+            for _ in range(300):
+                s.send(b"x")
+                sent += 1
+    time.sleep(1)
+    backlog = re.search(r"backlog \S+ (\d+)p", sh("tc", "-s", "qdisc", "show", "dev", r.pod.host))
+    other = Pings(r.client, r.pod.ip)
+    for _ in range(100):
+        for s in socks:
+            with contextlib.suppress(BlockingIOError):
+                s.send(b"x")
+        other.send()
+        time.sleep(0.01)
+    for s in socks:
+        s.close()
+    r.stop(None)
+    rep.shown(f"{SLOW} slow sockets: datagrams", sent)
+    rep.most("  packets in fq after a second", int(backlog[1]), 1000)
+    rep.least("  pings answered", 100 * other.answered / other.sent, 95, " %")
+    lim.detach()
+
+
+def server(r, rep, a):
+    """Answer a pod with a limit at twice its rate, and another one, as a server on the node does by one
+    socket."""
+    rate = "4M"
+    lim = Natra(r.pod).attach(rate, None, "--ingress-mode", "pace")
+    for pod in r.pods:
+        r.load(pod, "udp-sink", PORT)
+        r.wait_port(pod, PORT, "udp")
+    sent = [0, 0]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 20000)
+
+        def answer(number):
+            with contextlib.suppress(BlockingIOError):
+                s.sendto(bytes(200), (r.pods[number].ip, PORT))
+                sent[number] += 1
+        begun = time.monotonic()
+        for _ in range(200):
+            for _ in range(40):
+                answer(0)
+            answer(1)
+            time.sleep(0.01)
+        seconds = time.monotonic() - begun
+    r.stop(None)
+    got = lim.stats()["ingress"]
+    rep.shown(f"server of a pod with {rate}: asked to send",
+              f"{40 * 200 * 8 * 242 / seconds / 1e6:.1f} Mbit/s")
+    rep.least("  packets over its rate", dropped(got) + got["paced"]["packets"], 1000)
+    rep.least("  answers to another pod that its socket takes", sent[1] / 2, 99, " %")
+    lim.detach()
+
+
 def main(rep, a):
-    parts = {"forwarded": forwarded, "queues": queues, "answers": answers}
+    parts = {"forwarded": forwarded, "queues": queues, "answers": answers, "rates": rates,
+             "server": server}
     if not Natra().json("probe")["fq"]:
         skip("CONFIG_NET_SCH_FQ")
     for name, part in chosen(parts, a.only).items():

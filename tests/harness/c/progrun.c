@@ -147,7 +147,8 @@ int th_start(struct progrun *run, const struct program_options *given,
 	if (r == 0)
 		r = take_slots(run, &options, subnets, limits);
 	if (r == 0)
-		r = stub_load(run->n, &options, peers && peers->is_to,
+		r = stub_load(run->n, &options,
+			      peers ? peers->is_to : given->kind == STUB_EDT,
 			      run->bank.programs_fd, SLOT, &run->stub);
 	run->slot = (struct slot){
 		.config_fd = run->bank.configs_fd,

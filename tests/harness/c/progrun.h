@@ -93,7 +93,7 @@ struct th_peers {
 	bool is_to; /* the other end is the destination */
 };
 
-/* Loads a program. `peers` may be NULL. Returns the library's error, whose text is then
+/* Loads a program. `peers` may be NULL: all are alike, and what is paced leaves the pod. Returns the library's error, whose text is then
  * in run->n. */
 int th_start(struct progrun *run, const struct program_options *given,
 	     const struct th_peers *peers, const struct natra_limits *limits);
