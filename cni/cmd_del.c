@@ -31,8 +31,9 @@ int cmd_del(struct call *call)
 	target.id = call->id;
 	target.netns = call->env.netns[0] ? call->env.netns : NULL;
 	r = natra_detach(call->n, &target);
-	/* The network namespace only makes the search for the interface faster. */
-	if (r < 0 && target.netns) {
+	/* The network namespace only makes the search faster, and no lock is waited for twice. */
+	if (r < 0 && target.netns &&
+	    natra_error_code(call->n) != NATRA_CODE_LOCKED) {
 		target.netns = NULL;
 		r = natra_detach(call->n, &target);
 	}

@@ -89,6 +89,7 @@ int groups_read(struct settings *s, const cJSON *keys, struct failure *failure)
 static void leave_with_rates(struct settings *s)
 {
 	policy_leave_group(&s->policy, s->policy.automatic_group);
+	policy_leave_group(&s->plain, s->plain.automatic_group);
 }
 
 void groups_keep_rates(struct settings *s)
@@ -103,7 +104,7 @@ static void leave_absent(struct settings *s)
 {
 	(void)snprintf(s->group_absence, sizeof(s->group_absence),
 		       "there is no group '%s'", s->policy.group);
-	policy_leave_group(&s->policy, NULL);
+	leave_with_rates(s);
 }
 
 /* Writes the name of the pod's group. Returns 0; -ENOENT if the pod lacks what the
@@ -168,62 +169,64 @@ int groups_join(struct settings *s, const struct asker *asker, struct natra *n,
 
 /* Attaches, and tries once more without what natra's annotations ask for: each value may be
  * possible by itself, but not with the pod's rate, its group or this kernel, and a pod that goes
- * on would get rid of its limits by that. */
+ * on would get rid of its limits by that. They stay if it is as impossible without them. */
 static int attach_annotated(struct settings *s, struct natra *n,
-			    int (*attach)(void *arg,
-					  const struct natra_policy *policy),
-			    void *arg)
+			    groups_attach_fn attach, void *arg)
 {
 	struct failure failure = {0};
 	int r = attach(arg, &s->policy);
 
-	if (r == 0 || r == -EBUSY || !s->continue_on_error ||
-	    policy_same(&s->policy, &s->plain))
+	if (!s->continue_on_error)
+		return r;
+	/* What may pass is no annotation's fault. */
+	if (r == -ENOMEM || r == -EINTR || r == -EAGAIN)
+		r = attach(arg, &s->policy);
+	if (r == 0 || r == -EBUSY || policy_same(&s->policy, &s->plain) ||
+	    natra_error_code(n) == NATRA_CODE_NO_GROUP)
 		return r;
 	(void)failure_of_natra(&failure, n, r, CNI_NOT_SHAPED);
+	r = attach(arg, &s->plain);
+	if (r < 0)
+		return r;
 	s->policy = s->plain;
 	(void)snprintf(s->dropped, sizeof(s->dropped), "%s", failure.msg);
-	return attach(arg, &s->policy);
+	return 0;
 }
 
 int groups_attach(struct settings *s, struct natra *n, struct log *log,
-		  int (*attach)(void *arg, const struct natra_policy *policy),
-		  void *arg)
+		  groups_attach_fn attach, void *arg)
 {
 	int r = attach_annotated(s, n, attach, arg);
-	const bool is_absent =
-		r < 0 && natra_error_code(n) == NATRA_CODE_NO_GROUP;
 	struct failure failure = {0};
 
-	if (r == 0 || !s->policy.group[0])
-		return r;
 	/* It has been removed since it was looked for. */
-	if (is_absent && !s->policy.automatic_group) {
+	if (r < 0 && s->policy.group[0] && !s->policy.automatic_group &&
+	    natra_error_code(n) == NATRA_CODE_NO_GROUP) {
 		leave_absent(s);
-		return attach(arg, &s->policy);
+		return attach_annotated(s, n, attach, arg);
 	}
-	if (!s->continue_on_error || r == -EBUSY)
-		return r;
-	(void)failure_of_natra(&failure, n, r, CNI_NOT_SHAPED);
-	if (s->policy.group_floor_bits_per_sec &&
-	    (r == -ERANGE || r == -EINVAL)) {
+	while (r < 0 && r != -EBUSY && s->continue_on_error &&
+	       s->policy.group[0]) {
 		/* The floors of the pods before it are all that the group can promise, or
 		 * its floor is over its own rate. */
+		const bool is_floor = s->plain.group_floor_bits_per_sec &&
+				      (r == -ERANGE || r == -EINVAL);
+
+		(void)failure_of_natra(&failure, n, r, CNI_NOT_SHAPED);
 		s->policy.group_floor_bits_per_sec = 0;
-		r = attach(arg, &s->policy);
-		if (r == 0)
-			log_write(log, NATRA_LOG_ERROR,
-				  "%s: the pod has no floor", failure.msg);
-		if (r == 0 || r == -EBUSY)
+		s->plain.group_floor_bits_per_sec = 0;
+		if (!is_floor)
+			leave_with_rates(s);
+		/* Without its group it would have no limit, which the caller has to say. */
+		if (!policy_has_limits(&s->policy))
 			return r;
+		if (!policy_has_limits(&s->plain))
+			s->plain = s->policy;
+		r = attach_annotated(s, n, attach, arg);
+		if (r == 0)
+			log_write(log, NATRA_LOG_ERROR, "%s: the pod %s",
+				  failure.msg,
+				  is_floor ? "has no floor" : "is in no group");
 	}
-	leave_with_rates(s);
-	/* Without its group it would have no limit, which the caller has to say. */
-	if (!policy_has_limits(&s->policy))
-		return r;
-	r = attach(arg, &s->policy);
-	if (r == 0)
-		log_write(log, NATRA_LOG_ERROR, "%s: the pod is in no group",
-			  failure.msg);
 	return r;
 }

@@ -13,12 +13,9 @@
 int groups_read(struct settings *settings, const cJSON *keys,
 		struct failure *failure);
 
-/*
- * Writes the name of the group of this pod into the policy.
- * The pod is in no group, see group_absence in settings.h, if an administrator has made
- * none of that name, if it lacks what the template needs, or, with "onError":
- * "continue", after an error.
- */
+/* Writes the name of the group of this pod into the policy. The pod is in no group, see group_absence
+ * in settings.h, if an administrator has made none of that name, if it lacks what the template needs,
+ * or, with "onError": "continue", after an error. */
 int groups_join(struct settings *settings, const struct asker *asker,
 		struct natra *n, struct log *log, struct failure *failure);
 
@@ -26,14 +23,14 @@ int groups_join(struct settings *settings, const struct asker *asker,
  * lowered to the rates that the group would have. */
 void groups_keep_rates(struct settings *settings);
 
-/* Lets `attach` give the pod the limits of the policy, and returns what that returns, 0
- * or an error of the library. If there is no such administrators' group, or, with "onError":
- * "continue", no parent or no room for the pod's floor, the pod leaves it and is attached again.
- * With "continue" an error is also followed by a try without natra's annotations, see `dropped`
- * in settings.h. */
+typedef int (*groups_attach_fn)(void *arg, const struct natra_policy *policy);
+
+/* Lets `attach` give the pod the limits of the policy, and returns what that returns, 0 or an error
+ * of the library. If there is no such administrators' group, or, with "onError": "continue", no
+ * parent or no room for the pod's floor, the pod leaves it and is attached again. With "continue"
+ * each error is first followed by a try without natra's annotations, see `dropped`. */
 int groups_attach(struct settings *settings, struct natra *n, struct log *log,
-		  int (*attach)(void *arg, const struct natra_policy *policy),
-		  void *arg);
+		  groups_attach_fn attach, void *arg);
 
 /* Returns whether ADD puts this pod into an automatic group. */
 bool groups_make(const struct settings *settings, const struct asker *asker);

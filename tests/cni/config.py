@@ -4,9 +4,11 @@
 annotations. unit-cni-settings, unit-cni-bandwidth, unit-cni-classes and unit-annotation have
 the values that are good and bad and the precedence of rates, and unit-cni-command what
 each command makes of a bad one."""
+import fcntl
 import glob
 import json
 import os
+import re
 import socket
 import tempfile
 
@@ -319,12 +321,28 @@ def on_error(b):
     b.rep.equal("DEL", (a.code, a.out, pins()), (0, "", []))
 
 
+def locked(b):
+    """Check that DEL waits once for a lock that another process has for too long."""
+    conf = b.conf(RATES)
+    b.run("ADD", conf)
+    directory, = [p for p in glob.glob(f"{plugin.PINS}/**", recursive=True)
+                  if re.fullmatch("[0-9a-f]{32}", os.path.basename(p))]
+    fd = os.open(directory, os.O_RDONLY)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    a = b.run("DEL", conf)
+    os.close(fd)
+    b.rep.equal("DEL of what is locked", a.error(), 11)
+    b.rep.check("  s", f"{a.seconds:.1f}", "under 9", a.seconds < 9)
+    a = b.run("DEL", conf)
+    b.rep.equal("DEL", (a.code, pins()), (0, []))
+
+
 def main(rep, a):
     pod = Veth("config", "vconfig")
     with tempfile.TemporaryDirectory(prefix="natra-cni-") as tmp:
         b = Bench(rep, pod, tmp)
         for story in (annotations, subnets, classes, environment, kept,
-                      pace, on_error):
+                      pace, on_error, locked):
             if a.only in (None, story.__name__):
                 story(b)
     pod.close()

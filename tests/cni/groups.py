@@ -190,6 +190,28 @@ def full(rep, first, second):
         pod.run("DEL", {}, **keys)
 
 
+def at_fault(rep, first, second):
+    """A pod that goes on without its floor or its group keeps what else it has asked for, and
+    the log says no more than that."""
+    log = "/var/log/at-fault.log"
+    floor = {"group": TENANT, "groupFloor": "30M"}
+    keys = {"annotations": {"natra.io/fast-pass": "strict"}, "allowAnnotations": ["fast-pass"],
+            "onError": "continue", "logFile": log}
+    for what, more, group, words in (
+            ("no such parent", {"group": dict(TENANT, parent="node")}, "", "in no group"),
+            ("no room for its floor", floor, "blue", "has no floor")):
+        first.run("ADD", {}, **floor)
+        a = second.run("ADD", {}, **keys, **more)
+        rep.equal(what, (a.code, second.group(), second.show()["policy"]["fast_pass"]),
+                  (0, (group, 0, 0), "strict"))
+        with open(log) as f:
+            text = f.read()
+        rep.check("  the log", text, words, words in text and "do not count" not in text)
+        os.unlink(log)
+        for pod in first, second:
+            pod.run("DEL", {})
+
+
 def borrowed(rep, pod):
     """A pod without rates is limited by its group alone, and CHECK looks at it."""
     a = pod.run("ADD", {}, group=TENANT)
@@ -332,6 +354,7 @@ def main(rep, _):
     by_hand(rep, pods[0])
     parts(rep, pods[0])
     full(rep, *pods[:2])
+    at_fault(rep, *pods[:2])
     borrowed(rep, pods[0])
     others(rep, pods[0])
     bad(rep, pods[0])

@@ -12,6 +12,12 @@
 #define BLUE                                                                   \
 	"\"logFile\":\"\",\"group\":{\"name\":\"blue\",\"ingressRate\":\"1G\"}"
 
+#define GO_ON                                                                  \
+	",\"onError\":\"continue\",\"allowAnnotations\":[\"fast-pass\"],"      \
+	"\"egressRate\":\"9M\""
+#define AUTOMATIC BLUE ",\"groupFloor\":\"2M\"" GO_ON
+#define BY_HAND   "\"logFile\":\"\",\"group\":{\"name\":\"blue\"}" GO_ON
+
 #define ACROSS "can be the same in two namespaces"
 
 static struct log quiet = LOG_INIT;
@@ -19,7 +25,7 @@ static struct log quiet = LOG_INIT;
 /* What the library does. */
 static struct {
 	const struct natra_group_info *group; /* NULL: there is none */
-	int results[3];                       /* of attaching */
+	int results[4];                       /* of attaching */
 	int attaches;
 	char in[NATRA_GROUP_NAME_MAX + 1]; /* attached to last */
 } fake;
@@ -170,6 +176,59 @@ TH_TEST(an_error_leaves_the_group_if_the_pod_goes_on)
 	fake.results[0] = -EBUSY;
 	read_conf(BLUE ",\"onError\":\"continue\",\"egressRate\":5");
 	assert_int_equal(attach_all(), -EBUSY);
+}
+
+/* What the pod asks for is dropped only if it is possible without it. */
+TH_TEST(annotations_stay_unless_they_are_at_fault)
+{
+	static const struct natra_annotation strict[] = {
+		{"natra.io/fast-pass", "strict"}};
+	static const struct {
+		const char *keys;
+		int results[TH_LEN(fake.results)];
+		int attaches;
+		bool is_kept, has_floor;
+		const char *group;
+	} cases[] = {
+		{AUTOMATIC, {0}, 1, true, true, "blue"},
+		{AUTOMATIC, {-EINVAL}, 2, false, true, "blue"},
+		{AUTOMATIC, {-EINVAL, -ERANGE}, 3, true, false, "blue"},
+		{AUTOMATIC,
+		 {-ERANGE, -ERANGE, -EINVAL},
+		 4,
+		 false,
+		 false,
+		 "blue"},
+		{AUTOMATIC, {-ENOENT}, 2, true, false, ""},
+		{AUTOMATIC, {-EPERM, -EPERM}, 3, true, false, ""},
+		{AUTOMATIC, {-ENOENT, -EINVAL}, 3, false, false, ""},
+		{AUTOMATIC, {-ENOMEM}, 2, true, true, "blue"},
+		{AUTOMATIC, {-EINTR}, 2, true, true, "blue"},
+		{AUTOMATIC, {-EAGAIN}, 2, true, true, "blue"},
+		{AUTOMATIC, {-EAGAIN, -EINVAL}, 3, false, true, "blue"},
+		{BY_HAND, {-ENOENT}, 2, true, false, ""},
+		{BY_HAND, {-ENOENT, -EINVAL}, 3, false, false, ""},
+	};
+
+	for (size_t i = 0; i < TH_LEN(cases); i++) {
+		memset(&fake, 0, sizeof(fake));
+		memcpy(fake.results, cases[i].results, sizeof(fake.results));
+		fake.group = &blue;
+		forget();
+		conf = conf_with(cases[i].keys);
+		read_asked(strict, TH_LEN(strict));
+		assert_int_equal(attach_all(), 0);
+		if (fake.attaches != cases[i].attaches ||
+		    strcmp(fake.in, cases[i].group) != 0 ||
+		    strcmp(s.policy.group, cases[i].group) != 0 ||
+		    (s.policy.group_floor_bits_per_sec != 0) !=
+			    cases[i].has_floor ||
+		    (s.policy.fast_pass == NATRA_FAST_PASS_STRICT) !=
+			    cases[i].is_kept ||
+		    (s.dropped[0] == '\0') != cases[i].is_kept)
+			fail_msg("%zu: %d attaches, group '%s', '%s'", i,
+				 fake.attaches, s.policy.group, s.dropped);
+	}
 }
 
 /* A tenant chooses its annotations, of which the name of its group is made, and its rate, which
