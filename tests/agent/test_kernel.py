@@ -290,6 +290,26 @@ class Kernel(KernelCase):
             shutil.rmtree(self.bpffs / "natra", ignore_errors=True)
         agent.wait("directory on bpffs was removed")
 
+    def test_new_bpffs_is_emptied(self):
+        """It is watched although a pod without limits keeps the agent from letting go of the
+        bpffs before."""
+        self.pod("a", 10000000)
+        self.process_of("a")
+        self.node.result("net-b-eth0").write_text('{"kind": "cniCacheV1"')
+        agent = self.agent()
+
+        agent.wait("adopted=1")
+        run("umount", "--lazy", str(self.bpffs))
+        run("mount", "-t", "bpf", "bpf", str(self.bpffs))
+        agent.wait("adopted=1", 2)
+
+        def is_noticed():
+            # The agent may be looking again, and pin what is being removed.
+            shutil.rmtree(self.bpffs / "natra", ignore_errors=True)
+            return agent.count("directory on bpffs was removed")
+
+        wait_until(is_noticed, agent.log, 10)
+
     def test_groups_change_together(self):
         """What is refused at first fits when the rest of the file is done."""
         def limits():

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../common/text.h"
 #include "turns.h"
 
 #define TIME_MS 200
@@ -60,6 +61,7 @@ TH_TEST(test_time_is_over)
 	assert_int_equal(turns_run(&walk->turns, look, walk, &late), 7);
 	assert_int_equal(walk->begun, 3);
 	assert_int_equal(late, 0);
+	assert_true(walk->turns.last == 0);
 	free_walk(walk);
 	walk = new_walk(TIME_MS);
 	walk->is_slow = true;
@@ -67,6 +69,7 @@ TH_TEST(test_time_is_over)
 	/* A machine that is busy may not begin the first one in time either. */
 	assert_true(walk->begun <= 1);
 	assert_int_equal(late, 3 - walk->begun);
+	assert_true(walk->turns.last == (walk->begun ? text_hash("a") : 0));
 	assert_int_equal(turns_run(&walk->turns, look, walk, &late), 7);
 	assert_true(walk->begun <= 1);
 	free_walk(walk);

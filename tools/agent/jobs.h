@@ -51,12 +51,16 @@ struct pods_report {
 	/* Interfaces that lead out of pods that have limits, and that no result names. */
 	size_t unnamed;
 	size_t later; /* were not looked at, since the time was over */
+	/* There was no time for the cached results behind this one, by the hash of its path; 0: for
+	 * all. */
+	uint64_t last;
 };
 
 /* Limits running pods that should have limits and have none, and lets all
- * attachments run the programs of this build. Each change has a line in the
- * log. */
-void pods_job_run(const struct jobs *jobs, struct pods_report *report);
+ * attachments run the programs of this build. Begins behind the result `after`, the `last` of the
+ * run before, if it is still there. Each change has a line in the log. */
+void pods_job_run(const struct jobs *jobs, uint64_t after,
+		  struct pods_report *report);
 
 /* Opens a handle that keeps programs and logs to jobs->log. */
 int jobs_open(const struct jobs *jobs, struct natra **ret_n);

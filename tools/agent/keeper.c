@@ -23,7 +23,7 @@ static void run_pods(void *arg)
 		jobs.bpffs_before = before;
 	/* Upstream's limits stay if natra's own may fail to take effect. */
 	jobs.replace = jobs.replace && k->programs_are_well;
-	pods_job_run(&jobs, k->pods.report);
+	pods_job_run(&jobs, k->after, k->pods.report);
 }
 
 static const char *word_of(enum work_end end)
@@ -103,6 +103,7 @@ static void pods_done(void *arg, enum work_end end)
 
 	pinwatch_end(&k->pins,
 		     is_seen && !report->failed && !report->unreadable);
+	k->after = report->last;
 	k->retry_ms = is_well       ? 0
 		      : k->retry_ms ? 2 * k->retry_ms
 				    : RETRY_MIN_MS;

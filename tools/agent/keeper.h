@@ -21,6 +21,7 @@ struct keeper {
 	struct work programs, pods;
 	struct timer next;
 	uint64_t retry_ms;      /* 0: the last look did not fail */
+	uint64_t after;         /* of the next look, see pods_job_run */
 	bool programs_are_well; /* they were loaded at the last look */
 	bool is_asked; /* pods may have started without limits meanwhile */
 };

@@ -99,13 +99,13 @@ static void removed(void *arg, uint32_t events)
 
 /* Watches the root of bpffs and not natra's directory: that is not there before the first pod
  * has limits, and may be removed again before it is watched. */
-static void watch_directory(const struct pinwatch *p)
+static void watch_directory(const struct pinwatch *p, int bpffs_fd)
 {
 	char path[64];
 
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", p->kept_fd);
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", bpffs_fd);
 	/* Without this the pods are looked at now and then only. */
-	if (p->kept_fd >= 0 && p->removal.fd >= 0)
+	if (bpffs_fd >= 0 && p->removal.fd >= 0)
 		(void)inotify_add_watch(p->removal.fd, path,
 					IN_DELETE | IN_MOVED_FROM | IN_ONLYDIR);
 }
@@ -114,6 +114,8 @@ void pinwatch_begin(struct pinwatch *p)
 {
 	close_file(&p->next_fd);
 	p->next_fd = open_bpffs(p);
+	/* One pod may go on failing, for which the bpffs before is kept. */
+	watch_directory(p, p->next_fd);
 }
 
 bool pinwatch_before(const struct pinwatch *p, char *ret_path, size_t size)
@@ -132,7 +134,6 @@ void pinwatch_end(struct pinwatch *p, bool are_limited)
 		p->kept_fd = fd;
 		p->seen = device(fd);
 		fd = -1;
-		watch_directory(p);
 	}
 	close_file(&fd);
 	close_file(&p->next_fd);
@@ -167,7 +168,7 @@ void pinwatch_open(struct pinwatch *p, struct loop *loop)
 	p->kept_fd = open_bpffs(p);
 	p->seen = device(p->kept_fd);
 	p->next_fd = -1;
-	watch_directory(p);
+	watch_directory(p, p->kept_fd);
 }
 
 void pinwatch_close(struct pinwatch *p)

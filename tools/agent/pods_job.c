@@ -21,8 +21,10 @@
 /* Other jobs on limits wait for this one, so what remains is for the next. */
 #define DRAIN_MAX_MS 20000
 
-/* The job may take 120 s, and what has begun goes on for a while. */
-#define TURNS_MAX_MS 90000
+/* The job may take 120 s, and what has begun goes on for TURN_MAX_S. Upgrades have a time of their
+ * own, which pods that take long to look at do not use up. */
+#define LOOKS_MAX_MS    60000
+#define UPGRADES_MAX_MS 30000
 
 /* An interface that leads out of a pod and that no result names. */
 struct unnamed {
@@ -53,6 +55,8 @@ struct pods {
 	struct pods_report *report;
 	struct found *found;
 	struct turns turns;
+	uint64_t after;    /* see pods_job_run */
+	bool is_behind;    /* the walk has come to what is behind it */
 	struct ids old;    /* attachments of another build */
 	uint64_t until_ms; /* when queues begin to drain no more; 0: never */
 	char why[INTERFACE_WHY_MAX]; /* of the podif that is looked at */
@@ -331,6 +335,7 @@ static int upgrade(struct pods *pods)
 {
 	int r = natra_foreach_attachment(pods->n, note_old, &pods->old);
 
+	pods->turns.until_ms += UPGRADES_MAX_MS;
 	if (r == 0 && pods->old.len)
 		r = turns_run(&pods->turns, upgrade_each, pods,
 			      &pods->report->failed);
@@ -338,21 +343,50 @@ static int upgrade(struct pods *pods)
 	return r;
 }
 
-static int walk_results(void *arg)
+static int look_behind(void *arg, const char *path, const char *text)
 {
 	struct pods *pods = arg;
 
-	return results_foreach(pods->root_fd, look_at_result, pods);
+	if (pods->is_behind)
+		return look_at_result(pods, path, text);
+	pods->is_behind = text_hash(path) == pods->after;
+	return 0;
+}
+
+/* Ends the walk when it has gone around. */
+static int look_until(void *arg, const char *path, const char *text)
+{
+	struct pods *pods = arg;
+	int r = look_at_result(pods, path, text);
+
+	return r ? r : text_hash(path) == pods->after;
+}
+
+/* Pods that take long at each look would else use up the time of all behind them for ever. */
+static int walk_results(void *arg)
+{
+	struct pods *pods = arg;
+	int r = 0;
+
+	pods->is_behind = false;
+	if (pods->after)
+		r = results_foreach(pods->root_fd, look_behind, pods);
+	if (r == 0 || r == -ENOENT)
+		r = results_foreach(pods->root_fd, look_until, pods);
+	return r < 0 ? r : 0;
 }
 
 static int look_at_results(struct pods *pods)
 {
+	int r;
+
 	pods->found->waiting = pods->found->unnamed_len = 0;
 	/* The second look sees again what was seen in the first one. */
 	pods->report->unreadable = pods->report->unnamed = 0;
 	pods->report->failed = 0;
-	return turns_run(&pods->turns, walk_results, pods,
-			 &pods->report->failed);
+	r = turns_run(&pods->turns, walk_results, pods, &pods->report->failed);
+	pods->report->last = pods->turns.last;
+	return r;
 }
 
 /* Pods go first whose upstream limits have no queue. The others are at upstream's
@@ -361,11 +395,12 @@ static int adopt(struct pods *pods)
 {
 	int r = look_at_results(pods);
 
-	if (r == 0 && pods->found->waiting) {
+	/* If the time of the first look is over, so is that of a second one. */
+	if (r == 0 && pods->found->waiting && !pods->report->last) {
 		pods->until_ms = clock_ms() + DRAIN_MAX_MS;
 		r = look_at_results(pods);
-		pods->report->later = pods->found->waiting;
 	}
+	pods->report->later = pods->found->waiting;
 	count_unnamed(pods);
 	return r;
 }
@@ -398,10 +433,11 @@ static int open_shared(struct pods *pods)
 	if (map == MAP_FAILED)
 		return -ENOMEM;
 	pods->found = map;
-	return turns_open(&pods->turns, TURNS_MAX_MS);
+	return turns_open(&pods->turns, LOOKS_MAX_MS);
 }
 
-void pods_job_run(const struct jobs *jobs, struct pods_report *report)
+void pods_job_run(const struct jobs *jobs, uint64_t after,
+		  struct pods_report *report)
 {
 	struct pods pods = {
 		.jobs = jobs,
@@ -409,6 +445,7 @@ void pods_job_run(const struct jobs *jobs, struct pods_report *report)
 				O_PATH | O_DIRECTORY | O_CLOEXEC),
 		.source = {jobs->conf, jobs->namespaces},
 		.report = report,
+		.after = after,
 	};
 	struct jobs before = *jobs;
 

@@ -135,6 +135,8 @@ int turns_run(struct turns *t, int (*walk)(void *arg), void *arg, size_t *late)
 	if (r < 0)
 		return r;
 	result = begun->r;
+	t->last =
+		begun->missed && begun->len ? begun->names[begun->len - 1] : 0;
 	for (size_t i = 0; i < slow_len && result == 0; i++) {
 		t->only = slow[i];
 		if (clock_ms() >= until_ms || run(t, walk, arg) != 1)

@@ -22,6 +22,9 @@ struct turns {
 	struct turns_begun *begun; /* NULL: not open */
 	uint64_t only;             /* 0: all */
 	uint64_t until_ms;         /* no turn begins later */
+	/* The last one that had a turn before the time was over, by the hash of its name; 0: there
+	 * was time for all. */
+	uint64_t last;
 };
 
 /* All turns have to begin within this time. Returns 0 or -errno. */
