@@ -377,7 +377,7 @@ static __always_inline __u32 drop_at_gate(struct __sk_buff *skb,
 					    : &stripe->over_connections;
 
 	add(&tally->packets, 1);
-	add(&tally->bytes, packet->bytes);
+	add(&tally->bytes, natra_believed(packet->bytes, skb->len));
 	if (natra_event_is_due(&state->event_tat[NATRA_REPORT_DROPPED_RATE],
 			       packet->now_ns))
 		report(skb, config, state, parsed, NATRA_REPORT_DROPPED_RATE);

@@ -290,7 +290,7 @@ static void set_fate(enum fate fate)
 static void load(struct subject *s)
 {
 	struct subnets subnets = {0};
-	const struct th_peers peers = {.subnets = &subnets};
+	const struct th_peers peers = {&subnets, s->kind == STUB_EDT};
 	const struct program_options options = {
 		.kind = s->kind,
 		.has_l2 = true,

@@ -16,6 +16,7 @@ import plugin
 from plugin import (Veth, attachment, call, find_natra, limits, malformed,
                     natractl, pins, programs)
 from commands import sh
+from namespaces import Ns, Pod
 from script import option
 
 M = 1_000_000
@@ -254,14 +255,17 @@ def pace(b):
         if h["prog_name"] == "natra_edt" and h["ifname"] == b.pod.host],
         [(b.pod.host, "egress")])
     b.rep.equal("  CHECK", b.run("CHECK", conf).error(), 0)
-    sh("ip", "addr", "add", "203.0.113.1/24", "dev", b.pod.host)
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-        # Nobody answers a broadcast. At this rate a datagram, in six fragments, takes
-        # 67 ms, which is longer than an emulated CPU on a busy machine takes to send
-        # one; the burst and the longest wait are 20 ms.
-        s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+    sh("ip", "route", "add", "203.0.113.1", "dev", b.pod.host)
+    sh("ip", "neigh", "add", "203.0.113.1", "lladdr", "02:00:00:00:00:01", "dev", b.pod.host)
+    Ns()    # forwards
+    far = Pod("far", 99)
+    with far, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        # The pod does not answer what is for another address. At this rate a datagram, in six
+        # fragments, takes 67 ms, which is longer than an emulated CPU on a busy machine takes to
+        # send one; the burst and the longest wait are 20 ms.
         for _ in range(20):
-            s.sendto(bytes(8000), ("203.0.113.255", 9))
+            s.sendto(bytes(8000), ("203.0.113.1", 9))
+    far.close()
     told = json.loads(natractl("stats", info["id"], "--json"))
     paced, lost = (told["ingress"][k]["packets"]
                    for k in ("paced", "dropped_horizon"))

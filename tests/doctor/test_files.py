@@ -185,7 +185,8 @@ class States(Case):
                               os.environ["NATRA_CNI"], node.root))
         script.chmod(0o755)
         # There is no cluster of which it could upgrade Cilium.
-        (bin_dir / "helm").symlink_to("/bin/true")
+        for name in ("helm", "kubectl"):
+            (bin_dir / name).symlink_to("/bin/true")
         # Paths in findings are those of the node, wherever natractl saw them.
         self.assertNotIn(str(node.root), mend)
         for path in ("/etc/cni/net.d", "/opt/cni/bin"):

@@ -111,6 +111,9 @@ static void pods_done(void *arg, enum work_end end)
 		k->retry_ms = RETRY_MAX_MS;
 	if (k->retry_ms && k->retry_ms < next_ms)
 		next_ms = k->retry_ms;
+	/* The pods behind the last one that had a turn wait. */
+	if (is_seen && report->last && next_ms > RETRY_MAX_MS)
+		next_ms = RETRY_MAX_MS;
 	/* If nothing was replaced, the same pods would take up the time again. */
 	if (is_well && report->later && report->replaced)
 		next_ms = 0;

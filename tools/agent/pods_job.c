@@ -22,7 +22,7 @@
 #define DRAIN_MAX_MS 20000
 
 /* The job may take 120 s, and what has begun goes on for TURN_MAX_S. Upgrades have a time of their
- * own, which pods that take long to look at do not use up. */
+ * own behind the looks, of which at most the last pod that takes long to look at uses up a part. */
 #define LOOKS_MAX_MS    60000
 #define UPGRADES_MAX_MS 30000
 

@@ -396,7 +396,7 @@ const struct check checks_of_list[] = {
 	 "{=install}", other_dropin},
 	{"renamed-list",
 	 "Cilium has renamed a list in {dir} to {file}, and natra is in no other list",
-	 "helm upgrade cilium cilium/cilium -n kube-system --reuse-values --set cni.exclusive=false && rm {dir}/*.cilium_bak",
+	 "helm upgrade cilium cilium/cilium -n kube-system --reuse-values --set cni.exclusive=false && kubectl -n kube-system rollout restart ds/cilium && kubectl -n kube-system rollout status ds/cilium && mv -t /var/tmp {dir}/*.cilium_bak",
 	 renamed},
 	{"dropin-unread",
 	 "natra is in {file} only, and {runtime} does not read drop-ins",

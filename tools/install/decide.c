@@ -108,7 +108,7 @@ static char *against_list(const struct chain *chain)
 	 * else on the node says what Cilium does. */
 	if (lists->renamed)
 		return text_format(
-			"Cilium has renamed a list to %s/%s: set cni.exclusive=false, and remove that file",
+			"Cilium has renamed a list to %s/%s: set cni.exclusive=false, restart its pods, and remove that file",
 			chain->i->net.path, lists->renamed);
 	if (lists_is_wrapper(lists, primary))
 		return text_format(
