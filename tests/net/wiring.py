@@ -34,7 +34,9 @@ from wirings import NAMES, WITH_HOST_PEER, Missing, Wiring, side_by_side
 BEYOND = "400G"
 # This is far below what a stream carries, so packets go the whole way of a heavy flow.
 HEAVY_BYTES = 100000
-KEPT = 0.97             # of the throughput without natra, the median of all cells
+# Of the throughput without natra, the median of all cells. The time that natra takes for a packet is
+# the same, so the part is the larger the faster the machine is: 3 % at 48 Gbit/s.
+KEPT = 0.95
 KEPT_NOISE = 0.22       # of one cell, on two cores that change their speed
 SPAN, SPANS = 0.05, 3   # seconds
 BLOCKS = 8              # the most comparisons of one cell
@@ -47,9 +49,10 @@ CELLS = [(4, 1500, False), (6, 1500, True), (4, 1500, True),
 
 
 def tolerances(edt):
-    """Return the tolerances into the pod, which is policed, and out of it, which is
-    paced where there is fq."""
-    return (0.05, 0.02 if edt else 0.05)
+    """Return the tolerances into the pod, which is policed, and out of it, which is paced where
+    there is fq. What is forgiven of policed flows is 1/32 of the rate and 67 ms of it, so 4.8 % of
+    these 4 s, and a packet of 64 kB."""
+    return (0.06, 0.02 if edt else 0.06)
 
 
 class Lane:
