@@ -532,15 +532,16 @@ NATRA_API int natra_foreach_attachment(struct natra *n, natra_attachment_fn fn,
  *
  * These are attachments whose interface is gone, and the leftovers of killed
  * processes. If `network` is not NULL, natra also removes every attachment of
- * that network whose id is not in `keep`; "" stands for all that were attached without a
- * network. What stays gets the limits back that a killed
+ * that network whose id is not in `keep`, and none whose id is; "" stands for all that were
+ * attached without a network. What stays gets the limits back that a killed
  * process has lifted or half changed.
  *
  * It needs CAP_SYS_PTRACE where a network namespace has no file in /run/netns
  * and only processes with more capabilities than this one hold it. Without that
  * privilege, or in a pid namespace of its own, it does not see such a namespace, and removes
- * attachments by filters (clsact) in it as if they were gone: packets pass their programs, and
- * share the limits of whatever is attached in their place later.
+ * attachments by filters (clsact) in it as if they were gone, but for those of a veth or netkit, whose
+ * other end shows that they are there: packets pass their programs, and share the limits of
+ * whatever is attached in their place later.
  *
  * @param keep         ids, which need a network; NULL if keep_len is 0.
  * @param ret_removed  how many; may be NULL.

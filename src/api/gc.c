@@ -35,13 +35,16 @@ static bool is_kept(const struct sweep *sweep, const char *id)
 /* Returns 1 if the attachment can be removed, 0 if it may be needed. */
 static int is_garbage(const struct sweep *sweep, const struct pin_gen *gen)
 {
-	int exists = check_exists(sweep->n, gen);
+	const bool is_of_network =
+		sweep->network &&
+		strcmp(sweep->network, gen->record.network) == 0;
+	int exists;
 
-	if (exists <= 0)
-		return exists < 0 ? exists : 1;
-	return sweep->network &&
-	       strcmp(sweep->network, gen->record.network) == 0 &&
-	       !is_kept(sweep, gen->record.id);
+	/* Whoever says which ids are in use knows better than a look. */
+	if (is_of_network)
+		return !is_kept(sweep, gen->record.id);
+	exists = check_exists(sweep->n, gen);
+	return exists < 0 ? exists : !exists;
 }
 
 /* Gives an attachment the limits back that a killed process has lifted, and ends a change of

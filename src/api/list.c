@@ -42,14 +42,14 @@ static int add_key(void *arg, const char *path)
 
 		a.lookup.netns = record_netns(link);
 		a.lookup.ifindex = link->ifindex;
-		a.lookup.exists = identity_has_link(all->n, &gen);
+		a.lookup.exists = identity_exists(all->n, &gen) == 1;
 		return add_attachment(all, &a);
 	}
 	return all->skip_errors ? 0 : r;
 }
 
-/* Walks all namespaces once to find out which interfaces exist, for attachments whose
- * TCX links do not prove it. */
+/* Walks all namespaces once to find out which interfaces exist, for attachments of which neither TCX
+ * links nor the other end of a pair prove it. */
 static int look_up_all(struct attachments *all, struct netns_index *index)
 {
 	cleanup_free struct netns_lookup **lookups =

@@ -341,18 +341,11 @@ int check_exists(struct natra *n, const struct pin_gen *gen)
 {
 	const struct record_link *link = check_sought_link(gen);
 	struct existence found = {.ifindex = link->ifindex};
-	int r = identity_has_link(n, gen);
+	int r = identity_exists(n, gen);
 
 	if (r != 0)
 		return r;
 	r = attachment_visit(n, link, -1, look_for_link, &found);
-	/* A pod can move its end of a pair, and its filters go, but those on the other end do not. */
-	if (r == 0 && !found.exists && link == &gen->record.pod &&
-	    record_has_hook(&gen->record, true, RECORD_HOOK_NONE)) {
-		found.ifindex = gen->record.host.ifindex;
-		r = attachment_visit(n, &gen->record.host, -1, look_for_link,
-				     &found);
-	}
 	if (r == -ENODEV)
 		return 0;
 	return r < 0 ? fail_errno(n, r, "look for interface '%s' of '%s'",

@@ -23,8 +23,8 @@ int check_limits(struct natra *n, const struct pin_gen *gen);
  */
 int check_exists(struct natra *n, const struct pin_gen *gen);
 
-/* Returns the interface that check_exists looks for if no TCX link proves that there is
- * one, see identity_has_link. */
+/* Returns the interface that check_exists looks for if nothing else proves that there is
+ * one, see identity_exists. */
 const struct record_link *check_sought_link(const struct pin_gen *gen);
 
 /* Walks over the programs on the hooks that natra uses, see

@@ -194,10 +194,16 @@ static int pair_exists(struct natra *n, const struct record_port *port)
 	return r == 0 && strcmp(peer.kind, port->kind) == 0;
 }
 
+int identity_exists(struct natra *n, const struct pin_gen *gen)
+{
+	int r = identity_has_link(n, gen);
+
+	return r != 0 ? r : pair_exists(n, &gen->record.port);
+}
+
 int identity_explain(struct natra *n, const struct pin_gen *gen, int r)
 {
-	if (r != -ENODEV || (identity_has_link(n, gen) != 1 &&
-			     pair_exists(n, &gen->record.port) != 1))
+	if (r != -ENODEV || identity_exists(n, gen) != 1)
 		return r;
 	return with_code(
 		n, NATRA_CODE_OTHER_INTERFACE,

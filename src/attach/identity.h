@@ -28,6 +28,10 @@ int identity_ask_link(struct natra *n, const struct pin_gen *gen, enum leg leg,
  * even in a namespace that cannot be found; else 0. */
 int identity_has_link(struct natra *n, const struct pin_gen *gen);
 
+/* Returns 1 if that, or the other end of a pair, proves that there is an interface: its namespace may
+ * be mounted where natra does not look, and have no process yet. Else 0. */
+int identity_exists(struct natra *n, const struct pin_gen *gen);
+
 /* Lets the record name its interfaces by the indices that they have now, as far as TCX links
  * tell them. */
 void identity_follow(struct natra *n, struct pin_gen *gen);

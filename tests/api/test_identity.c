@@ -7,9 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define INNER "inner"
+#define INNER     "inner"
+#define ELSEWHERE "/run/natra-api-netns"
 /* No dummy: not every kernel has them. */
-#define DECOY "type veth peer name nobody"
+#define DECOY     "type veth peer name nobody"
 
 static uint32_t ifindex;
 
@@ -170,6 +171,35 @@ static void no_decoy(enum natra_attach_mode mode)
 TH_TEST(moved_interface_is_not_gone)
 {
 	each_mode(no_decoy);
+}
+
+/* Some runtimes mount namespaces in a directory of their own, and begin a pod's processes later. */
+static void mounted_elsewhere(enum natra_attach_mode mode)
+{
+	struct natra_target target = pod_target(&pod, ID);
+
+	for (uint64_t way = 0; way < 2; way++) {
+		struct natra_policy policy = policy_of(way * 10, !way * 20);
+		size_t removed = 1;
+
+		policy.attach_mode = mode;
+		OK(natra_attach(n, &target, &policy, NULL));
+		rig_sh("touch " ELSEWHERE " && mount --bind %s " ELSEWHERE
+		       " && umount -l %s && rm %s",
+		       pod.path, pod.path, pod.path);
+		OK(natra_gc(n, NULL, NULL, 0, &removed));
+		assert_int_equal(removed, 0);
+		assert_false(rig_query(n, ID).interface_gone);
+		rig_sh("touch %s && mount --bind " ELSEWHERE
+		       " %s && umount -l " ELSEWHERE " && rm " ELSEWHERE,
+		       pod.path, pod.path);
+	}
+	still_limits();
+}
+
+TH_TEST(namespace_that_is_mounted_elsewhere_is_not_gone)
+{
+	each_mode(mounted_elsewhere);
 }
 
 /* Whoever moves the interface may attach to it anew. */
