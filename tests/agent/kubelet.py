@@ -28,7 +28,7 @@ def field(number, value):
     return varint(number << 3 | 2) + varint(len(value)) + value
 
 
-def event(kind, name=None, annotations=None, namespace="shop"):
+def event(kind, name=None, annotations=None, namespace="shop", phase="Running"):
     """A WatchPodsEvent with a v1.Pod, which has more than natra reads."""
     if name is None:
         return field(1, kind)
@@ -37,7 +37,7 @@ def event(kind, name=None, annotations=None, namespace="shop"):
     for key, value in (annotations or {}).items():
         meta += field(12, field(1, key) + field(2, value))
     spec = field(2, field(1, "container") + field(2, "image") * 100)
-    return field(1, kind) + field(2, field(1, meta) + field(2, spec) + field(3, field(1, "Running")))
+    return field(1, kind) + field(2, field(1, meta) + field(2, spec) + field(3, field(1, phase)))
 
 
 def frame(kind, flags=0, payload=b"", stream=1):
@@ -124,10 +124,10 @@ class Kubelet:
                 with contextlib.suppress(OSError):
                     self.send(c, event(*what))
 
-    def put(self, name, annotations=None):
+    def put(self, name, annotations=None, phase="Running"):
         kind = MODIFIED if name in self.pods else ADDED
-        self.pods[name] = (name, annotations)
-        self.tell(kind, name, annotations)
+        self.pods[name] = (name, annotations, "shop", phase)
+        self.tell(kind, *self.pods[name])
 
     def delete(self, name):
         del self.pods[name]

@@ -46,6 +46,14 @@ class ByKubelet(Case):
         wait_until(lambda: self.api.events, self.agent.log)
         self.assertIn("[+] api", self.agent.wait_ready())
 
+    def test_ended(self):
+        """Those of a node's pods that have ended do not count, however many they are."""
+        for n in range(3000):
+            self.kubelet.put(f"ended-{n}", {IN: "1M"}, "Failed" if n % 2 else "Succeeded")
+        self.begin()
+        self.edit(2)
+        self.assertNotIn("more pods than a node has", self.agent.log())
+
     def test_restart(self):
         self.begin()
         self.kubelet.close()

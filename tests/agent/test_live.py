@@ -75,7 +75,8 @@ class Edits(Case):
             seconds.add(int(watch.pop("timeoutSeconds")))
             self.assertEqual(watch, {
                 "path": "/api/v1/pods", "watch": "true", "resourceVersion": "0",
-                "allowWatchBookmarks": "true", "fieldSelector": "spec.nodeName=node-1"})
+                "allowWatchBookmarks": "true", "fieldSelector": "spec.nodeName=node-1,"
+                "status.phase!=Succeeded,status.phase!=Failed"})
             self.agent.stop()
         self.assertTrue(len(seconds) > 1 and min(seconds) >= 200 and max(seconds) <= 400, seconds)
         headers = self.api.headers[0]

@@ -414,12 +414,17 @@ static struct edit *find_or_make(struct edits_queue *q,
 				 const struct podevent *event, uint64_t hash)
 {
 	struct edit *edit = take_later(q, event->uid);
+	bool is_slow = false;
 
 	if (edit && edit->hash == hash)
 		return edit;
-	if (edit)
+	/* It takes as long with other annotations. */
+	if (edit) {
+		is_slow = edit->is_slow;
 		edit_free(q, edit);
+	}
 	edit = memory_new(sizeof(*edit));
+	edit->is_slow = is_slow;
 	q->len++;
 	edit->uid = text_copy(event->uid);
 	edit->namespace = text_copy(event->namespace);

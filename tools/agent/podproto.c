@@ -2,14 +2,16 @@
 #include "podproto.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "../common/json.h"
 #include "../common/text.h"
 
-/* Numbers of fields: of v1alpha1.WatchPodsEvent, of v1.Pod, of ObjectMeta, and of an entry of a
- * map. */
+/* Numbers of fields: of v1alpha1.WatchPodsEvent, of v1.Pod, of its PodStatus, of ObjectMeta, and
+ * of an entry of a map. */
 enum { EVENT_TYPE = 1, EVENT_POD = 2 };
-enum { POD_METADATA = 1 };
+enum { POD_METADATA = 1, POD_STATUS = 3 };
+enum { STATUS_PHASE = 1 };
 enum { META_NAME = 1, META_NAMESPACE = 3, META_UID = 5, META_ANNOTATIONS = 12 };
 enum { ENTRY_KEY = 1, ENTRY_VALUE = 2 };
 
@@ -142,13 +144,33 @@ static bool read_meta(struct podevent *e, struct span meta)
 	return is_right && !meta.len;
 }
 
-static bool read_pod(struct podevent *e, struct span pod)
+static bool is_text(struct span s, const char *text)
+{
+	return s.len == strlen(text) && memcmp(s.at, text, s.len) == 0;
+}
+
+/* Pods that have ended stay as long as their objects. */
+static bool has_ended(struct span status)
+{
+	struct field f;
+
+	while (take_field(&status, &f)) {
+		if (f.number == STATUS_PHASE)
+			return is_text(f.bytes, "Succeeded") ||
+			       is_text(f.bytes, "Failed");
+	}
+	return false;
+}
+
+static bool read_pod(struct podevent *e, struct span pod, bool *ret_has_ended)
 {
 	struct field f;
 
 	while (take_field(&pod, &f)) {
 		if (f.number == POD_METADATA && !read_meta(e, f.bytes))
 			return false;
+		if (f.number == POD_STATUS)
+			*ret_has_ended = has_ended(f.bytes);
 	}
 	return !pod.len;
 }
@@ -169,7 +191,7 @@ static enum podevent_type type_of(uint64_t type)
 void podproto_read(struct podevent *ret, const uint8_t *bytes, size_t len)
 {
 	struct span event = {bytes, len};
-	bool is_right = true;
+	bool is_right = true, ended = false;
 	struct field f;
 
 	podevent_init(ret);
@@ -178,8 +200,10 @@ void podproto_read(struct podevent *ret, const uint8_t *bytes, size_t len)
 		if (f.number == EVENT_TYPE)
 			ret->type = type_of(f.value);
 		else if (f.number == EVENT_POD)
-			is_right = read_pod(ret, f.bytes);
+			is_right = read_pod(ret, f.bytes, &ended);
 	}
+	if (ended && ret->type == PODEVENT_PRESENT)
+		ret->type = PODEVENT_GONE;
 	podevent_name(ret);
 	if (!is_right || event.len ||
 	    (ret->type != PODEVENT_OTHER && !podevent_has_names(ret)))

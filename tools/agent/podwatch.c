@@ -239,6 +239,8 @@ static void time_over(void *arg)
 		begin(w);
 }
 
+/* Pods that have ended stay as objects until the cluster collects thousands of them, and a tenant can
+ * bind so many to one node. */
 static char *make_path(const struct podwatch *w)
 {
 	const uint32_t seconds =
@@ -246,7 +248,9 @@ static char *make_path(const struct podwatch *w)
 
 	return text_format("/api/v1/pods?watch=true&allowWatchBookmarks=%s"
 			   "&timeoutSeconds=%" PRIu32 "&resourceVersion=%s"
-			   "&fieldSelector=spec.nodeName%%3D%s",
+			   "&fieldSelector=spec.nodeName%%3D%s"
+			   "%%2Cstatus.phase%%21%%3DSucceeded"
+			   "%%2Cstatus.phase%%21%%3DFailed",
 			   w->is_plain ? "false" : "true", seconds,
 			   w->version[0] ? w->version : "0", w->node);
 }
