@@ -374,7 +374,8 @@ TH_TEST_AFTER(small_flows_over_the_limit, load_police, load_edt)
 
 	watch_the_limit(NATRA_PASS_FREE);
 	assert_int_equal(flood(64, &percent), 1);
-	assert_in_range(percent, 140, 180);
+	/* It is 160, but every 16th packet of a CPU looks, and the test may go on on another one. */
+	assert_in_range(percent, 120, 200);
 }
 
 TH_TEST(small_flows_within_it)

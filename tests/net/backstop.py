@@ -15,7 +15,7 @@ from pathlib import Path
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from commands import sh
 from isolation import BPFFS
-from limiters import Natra, bits, dropped, total
+from limiters import Natra, bits, dropped, stall, total
 from meter import ETH_IPV4_UDP, Meter, wire_rates
 from neighbour import PINS, Neighbour, ifindex
 from rig import Rig
@@ -114,8 +114,8 @@ def held(r, rep, a, what, natra):
     sender = r.load(r.client, "udp-send", r.pod.ip, PORT, "--rate", 10 * rate)
     r.wait_flow(meter)
     time.sleep(a.settle)
-    rep.near(f"{what}: rate", wire_rates([meter], a.seconds)[0] / 1e6, rate / 1e6, 0.05,
-             " Mbit/s")
+    rep.near(f"{what}: rate", wire_rates([meter], a.seconds)[0] / 1e6, rate / 1e6,
+             stall(a.seconds), " Mbit/s")
     r.stop([sender])
     sink.close()
     after = natra.stats()

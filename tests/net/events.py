@@ -110,9 +110,10 @@ def over(r, rep, mode, seconds):
     rep.equal(f"{mode}, small flows of {factor:.2f} limits: told",
               sorted(e["group"] for e in events), told)
     for event in events:
-        # While two of the pod's attachments are there, the group hears of a packet twice.
+        # The event is of one window, in which the sender may have stalled for 0.1 s. While two
+        # of the pod's attachments are there, the group hears of a packet twice.
         rep.near(f"  times the limit of {event['group'] or 'the pod'}",
-                 event["over_limit_percent"] / 100, factor, 0.1 if event["group"] else 0.05)
+                 event["over_limit_percent"] / 100, factor, 0.15 if event["group"] else 0.1)
         rep.equal("  of a flow", (event["daddr"], event["direction"]),
                   ("-", "egress"))
     rep.equal("  in the counters", bool(stats["over_limit_time_ns"]), mode == "free")

@@ -74,16 +74,16 @@ class Manager:
                struct.pack("=QQQ", per_second or bits("100G"), 0, HORIZON_NS))
 
 
-def judge(rep, what, rates, limits, client, pod, seconds):
+def judge(rep, what, rates, limits, client, pod, seconds, tolerance=0.1):
     """Compare the rates in and out with the limits that hold, of which None is none, and let small
     requests pass over one connection to the pod. Return a row's cells."""
     for way, rate, limit in zip(("in", "out"), rates, limits):
         if limit:
-            rep.most(f"{what}: {way}, of the limit", rate / bits(limit), 1.1)
+            rep.most(f"{what}: {way}, of the limit", rate / bits(limit), 1 + tolerance)
         else:
             rep.least(f"{what}: {way}, without a limit, in 10M", rate / bits("10M"), 3)
     # What comes in waits for its acknowledgements, which are in the manager's queue.
-    rep.least(f"{what}: out, of the limit", rates[1] / bits(limits[1]), 0.9)
+    rep.least(f"{what}: out, of the limit", rates[1] / bits(limits[1]), 1 - tolerance)
     waited = json.loads(client.run(find_rr(), "client", pod.ip, str(PORT), "64", str(REQUESTS),
                                    str(seconds), timeout=seconds + 60))
     rep.least(f"{what}: requests that were answered", waited["answered"], 1)

@@ -53,7 +53,9 @@ def beside(r, rep, urls, lim, a):
     capped, other = ({key: statistics.median(figures[key] for figures in pod)
                       for key in ("rps", "p50_ms", "p99_ms", "p999_ms")}
                      for pod in zip(*runs))
-    rep.least(f"{lim.name}: requests/s", capped["rps"], 0.95 * other["rps"])
+    # A client asks again when it has its answer, so a moment's stall of one pod's clients is
+    # lost to them, and a median of one round has it in full.
+    rep.least(f"{lim.name}: requests/s", capped["rps"], 0.85 * other["rps"])
     judge_latency(rep, lim.name, capped, other)
 
 

@@ -16,7 +16,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
 from commands import ip_batch
-from limiters import Natra, bits
+from limiters import Natra, bits, stall
 from meter import ETH_IPV4_UDP, Meter, wire_rates
 from namespaces import Ns, Pod
 from rig import Rig
@@ -75,7 +75,7 @@ def send(r, src, dst):
     r.load(src, "udp-send", dst.ip, PORT, "--rate", OFFERED)
 
 
-def measure(r, rep, a, what, guests):
+def measure(r, rep, a, what, guests, paced):
     meters = [Meter(guests[0], ETH_IPV4_UDP), r.out_of(1, ETH_IPV4_UDP)]
     # The meters of the rig stop its own namespaces' processes alone.
     r.pods += guests
@@ -85,7 +85,8 @@ def measure(r, rep, a, what, guests):
         r.wait_flow(*meters)
         time.sleep(a.settle)
         for way, rate in zip(("in", "out"), wire_rates(meters, a.seconds)):
-            rep.near(f"{what}: {way}", rate / 1e6, bits(CAP) / 1e6, 0.02, " Mbit/s")
+            rep.near(f"{what}: {way}", rate / 1e6, bits(CAP) / 1e6,
+                     0.02 if paced and way == "out" else stall(a.seconds), " Mbit/s")
     finally:
         r.stop(None)
         del r.pods[-2:]
@@ -103,7 +104,7 @@ def scene(r, rep, a, kind, mode):
     starts = mode != "clsact-podside" or kind != "tcfilter"
     rep.equal(f"{what}: starts", bool(guests), starts)
     if guests:
-        rep.measure(what, measure, r, rep, a, what, guests)
+        rep.measure(what, measure, r, rep, a, what, guests, limits[1].edt_active())
     for guest in guests:
         guest.close()
     for limit in limits:

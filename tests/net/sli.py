@@ -126,9 +126,11 @@ def median_bound(histogram):
 def check_delay(rep, what, c, times, delay):
     """The histogram has each connection, and no time that its client did not see."""
     accepted = c["accepted"]
-    rep.equal(f"{what}: begun, accepted, refused, SYNs again, forgotten",
-              (c["begun"], accepted["count"], c["refused"], c["repeated"],
-               c["forgotten"]), (len(times), len(times), 0, 0, 0))
+    rep.equal(f"{what}: begun, accepted, refused, forgotten",
+              (c["begun"], accepted["count"], c["refused"], c["forgotten"]),
+              (len(times), len(times), 0, 0))
+    # A stall of a second makes TCP repeat a SYN, and moves the mean away from the median.
+    rep.equal("  SYNs again", c["repeated"], 0, exact=False)
     mean = accepted["sum_ns"] / 1e9 / len(times)
     seen = sum(times) / len(times)
     rep.check(f"{what}: mean, beside that of the clients", f"{mean * 1e3:.2f}",
@@ -136,7 +138,7 @@ def check_delay(rep, what, c, times, delay):
     low, high = median_bound(accepted)
     rep.check(f"{what}: the bucket of the median", f"{low * 1e3:.2f} to {high * 1e3:.2f}",
               "that of the mean, or one beside it",
-              low / 2 <= mean <= 2 * high, " ms")
+              low / 2 <= mean <= 2 * high, " ms", exact=False)
 
 
 def in_the_pod(r, rep, mode, *more):
@@ -290,10 +292,11 @@ def main(rep, a):
     with Rig() as r:
         features = Natra().json("probe")
         for mode in a.mode or Natra.modes():
-            in_the_pod(r, rep, mode)
-            beyond_the_pod(r, rep, mode)
+            rep.measure(f"{mode}, slow pod", in_the_pod, r, rep, mode)
+            rep.measure(f"{mode}, slow network", beyond_the_pod, r, rep, mode)
             if features["fq"]:
-                in_the_pod(r, rep, mode, "--ingress-mode", "pace")
+                rep.measure(f"{mode}, slow pod, paced", in_the_pod, r, rep, mode,
+                            "--ingress-mode", "pace")
         rep.measure("tight limit", tight_limit, r, rep)
         rep.measure("full queue", full_queue, r, rep)
         fast_open(r, rep)

@@ -13,7 +13,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
-from limiters import Natra, bits
+from limiters import Natra, bits, forgiven
 from meter import wire_rates
 from percentiles import judge_latency
 from rig import Elephant, Rig
@@ -76,6 +76,7 @@ def one(r, a, rps, lim, compared, cap=CAP):
     too."""
     if lim:
         lim.attach(cap, cap)
+    paced = bool(lim) and lim.edt_active()
     ins = Elephant(r, r.client, r.pod, 5401, "in")
     out = Elephant(r, r.pod, r.client, 5402, "out")
     r.wait_flow(*r.meters())
@@ -92,7 +93,7 @@ def one(r, a, rps, lim, compared, cap=CAP):
     got = r.load_end(p, r.client)
     if compared:
         got["other"] = r.load_end(other, r.clients[1])
-    got["wire"] = rates
+    got["wire"], got["seconds"], got["paced"] = rates, end - start, paced
     got["elephant"] = [ins.rate(start, end), out.rate(start, end)]
     r.stop(ins.procs + out.procs)
     if lim:
@@ -109,19 +110,27 @@ def show(rep, name, got):
               f"{got['elephant'][1] / 1e6:.2f} Mbit/s")
 
 
+def most(paced, rate, seconds):
+    """Return the bound on what may come of a rate in so many seconds. Nothing is forgiven where
+    packets are paced."""
+    return (1 + (0.05 if paced else max(0.05, forgiven(rate, seconds)))) * rate
+
+
 def offered(r, rep, a, m, rps, lim):
     """Send mice at `rps`, which is `m` times the cap."""
     cap = bits(CAP)
     got = one(r, a, rps, lim, m < SHARE)
     show(rep, f"{m:g} x cap", got)
     for i, way in enumerate(("in", "out")):
-        # If mice crowd out the acknowledgements, the stream into the pod does not
-        # have to fill its cap, but has to keep its part.
+        paced = got["paced"] and way == "out"
         rep.most(f"{m:g} x cap: sum {way}", got["wire"][i] / 1e6,
-                 1.05 * cap / 1e6, " Mbit/s")
+                 most(paced, cap, got["seconds"]) / 1e6, " Mbit/s")
+        # If mice crowd out the acknowledgements, the stream into the pod does not
+        # have to fill its cap, but has to keep its part. The rate of one policed stream
+        # swings around its cap for longer than this measurement takes.
         if way == "out" or m < SHARE:
             rep.least(f"{m:g} x cap: sum {way}", got["wire"][i] / 1e6,
-                      0.95 * cap / 1e6, " Mbit/s")
+                      (0.95 if paced else 0.9) * cap / 1e6, " Mbit/s")
         rep.least(f"{m:g} x cap: elephant {way}", got["elephant"][i] / 1e6,
                   0.15 * cap / 1e6, " Mbit/s")
     if m < SHARE:
@@ -137,10 +146,10 @@ def streams(r, rep, a, n, lim):
     r.wait_flow(r.out_of())
     time.sleep(2 * a.settle)
     rate = wire_rates([r.out_of()], a.seconds)[0]
+    limit = most(lim.edt_active(), bits(STREAMS_CAP), a.seconds)
     r.stop(procs)
     lim.detach()
-    rep.most(f"{n} greedy streams: sum out", rate / 1e6, 1.05 * bits(STREAMS_CAP) / 1e6,
-             " Mbit/s")
+    rep.most(f"{n} greedy streams: sum out", rate / 1e6, limit / 1e6, " Mbit/s")
     rep.least(f"{n} greedy streams: sum out", rate / 1e6, 0.9 * bits(STREAMS_CAP) / 1e6,
               " Mbit/s")
 

@@ -24,7 +24,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
-from limiters import Natra, bits, dropped, total
+from limiters import Natra, bits, dropped, forgiven, total
 from meter import Meter, read_promptly
 from report import skip
 from script import option, run_script
@@ -48,11 +48,11 @@ CELLS = [(4, 1500, False), (6, 1500, True), (4, 1500, True),
          (6, 9000, False), (6, 1500, False), (4, 9000, False)]
 
 
-def tolerances(edt):
+def tolerances(edt, rate, seconds):
     """Return the tolerances into the pod, which is policed, and out of it, which is paced where
-    there is fq. What is forgiven of policed flows is 1/32 of the rate and 67 ms of it, so 4.8 % of
-    these 4 s, and a packet of 64 kB."""
-    return (0.06, 0.02 if edt else 0.06)
+    there is fq."""
+    policed = max(0.05, forgiven(rate, seconds))
+    return (policed, 0.02 if edt else policed)
 
 
 class Lane:
@@ -230,9 +230,9 @@ class Bench:
         backlogs passed natra and arrived nowhere, so that the bytes cannot be compared."""
         failed = self.rep.failed
         what = f"{self.name} {lane.describe()}"
-        for way, rate, tolerance in zip(WAYS, got, tolerances(lane.edt)):
-            self.rep.near(f"{what} {way}", rate / 1e6, bits(self.a.cap) / 1e6,
-                          tolerance, " Mbit/s")
+        cap = bits(self.a.cap)
+        for way, rate, tolerance in zip(WAYS, got, tolerances(lane.edt, cap, self.a.seconds)):
+            self.rep.near(f"{what} {way}", rate / 1e6, cap / 1e6, tolerance, " Mbit/s")
         for way, passed, m0, m1 in zip(WAYS, lane.passed, lane.before,
                                        lane.arrived()):
             self.rep.check(f"{what} counted {way}", passed,

@@ -90,6 +90,20 @@ class Natra:
                 if f[m.split("-")[0]]]
 
 
+def forgiven(rate, seconds):
+    """Return the part of a rate (bit/s) that policed streams may have more in so many seconds:
+    in bpf/README.md, "Policing", it is 1/32 of the rate, 67 ms of it once, and a packet of 64 kB.
+    A hundredth is for the measurement."""
+    return 1 / 32 + 0.067 / seconds + 65536 * 8 / (rate * seconds) + 0.01
+
+
+def stall(seconds):
+    """Return the tolerance of a policed flood that is measured for so many seconds. A busy
+    machine stops the sender for 0.1 s now and then. The flood's bucket, which holds more than
+    that, lets pass afterwards what was missed, so either lies in the span without the other."""
+    return 0.02 + 0.1 / seconds
+
+
 COUNTERS = ("mice", "admitted", "paced", "marked", "dropped_rate",
             "dropped_horizon", "unlimited", "other")
 
