@@ -46,9 +46,8 @@
  * 0.8, 1.1, 1.75 and 1.5. Reading the clock takes a quarter of the reference's
  * time there, and natra reads the exact clock only for packets near the rate:
  * if the clock cost nothing, the first two would be 1.0 and 1.3. On a newer Xeon it takes 0.8,
- * 1.3, 2.4 and 2.0: the reference has no atomic instructions, which cost more there. Another CPU
- * may take half as much again. What a stranger can make worst takes 7 to 11, and took 17 when a
- * helper was called for each header.
+ * 1.3, 2.4 and 2.0: the reference has no atomic instructions, which cost more there. Another CPU may
+ * take half as much again. The worst takes 7 to 11, and took 17 by a helper call for each header.
  */
 #define MOUSE_TARGET   1.5
 #define HEAVY_TARGET   2.0

@@ -229,6 +229,10 @@ class Valid(unittest.TestCase):
         board = made["ConfigMap", "natra-dashboard"]
         self.assertEqual(board["metadata"]["labels"]["grafana_dashboard"], "1")
         self.assertEqual(json.loads(board["data"]["natra.json"])["uid"], "natra")
+        made = objects(helm("monitoring.dashboard=true",
+                            "monitoring.dashboardLabels.grafana_dashboard=null"))
+        self.assertEqual(made["ConfigMap", "natra-dashboard"]["metadata"]["labels"],
+                         {"app.kubernetes.io/name": "natra"})
 
     def test_quota(self):
         """GKE admits critical pods outside of kube-system only with a quota."""

@@ -293,6 +293,8 @@ TH_TEST(classes_have_their_label)
 	static const char *const sums[] = {
 		"natra_bytes_total{namespace=\"shop\",direction=\"egress\","
 		"verdict=\"mice\"} 12\n",
+		"natra_limit_bytes_per_second{namespace=\"shop\","
+		"direction=\"egress\"} 4000\n",
 		NULL};
 	struct class_metrics classes[2] = {
 		{.egress_bytes_per_sec = 1000},

@@ -20,6 +20,14 @@ struct check {
 	void (*look)(const struct finder *f);
 };
 
+/* Changes a setting of Cilium's at once, and no version of it, as `helm upgrade` might. */
+#define CILIUM_SET(key, value)                                                 \
+	"kubectl -n kube-system get configmap cilium-config -o yaml"           \
+	" | sed 's/ " key ": .*/ " key ": \"" value                            \
+	"\"/' | kubectl replace -f -"                                          \
+	" && kubectl -n kube-system rollout restart ds/cilium"                 \
+	" && kubectl -n kube-system rollout status ds/cilium"
+
 struct finder {
 	const struct check *check;
 	const struct node *node;

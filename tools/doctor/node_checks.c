@@ -131,42 +131,43 @@ static void unreadable_result(const struct finder *f)
 	}
 }
 
+/* The name of the agent's pod. */
+#define AGENT_OF_NODE                                                          \
+	"$(kubectl -n kube-system get pods -o name"                            \
+	" -l app.kubernetes.io/name=natra"                                     \
+	" --field-selector spec.nodeName=$(uname -n))"
+
 const struct check checks_of_node[] = {
 	{"privileges",
 	 "this process lacks {names}, so the kernel and the pods cannot be looked at",
 	 "sudo {=natractl} doctor", privileges},
 	{"kernel", "Linux {kernel} does not have what natra needs: {reason}",
-	 "apt-get install --only-upgrade linux-image-amd64 && reboot", kernel},
+	 "uname -r && cat /etc/os-release", kernel},
 	{"probe", "the kernel cannot be asked what it can do: {error}",
 	 "{=natractl} -v probe", probe},
 	{"bpf", "BPF programs cannot be loaded: {reason}",
 	 "cat /sys/kernel/security/lockdown && {=natractl} -v probe", bpf},
 	{"hooks",
 	 "Linux {kernel} has neither TCX nor clsact, where natra's programs are attached",
-	 "modprobe sch_ingress cls_bpf", hooks},
+	 "modprobe -a sch_ingress cls_bpf", hooks},
 	{"bpffs",
 	 "{path}, where natra keeps its state, is not a bpffs: earlier limits are lost",
 	 "mount -t bpf bpf {path}", bpffs},
 	{"cilium-limits",
-	 "Cilium's bandwidth manager is on ({path}): it limits pods by the same annotation, so two limits hold",
-	 "helm upgrade cilium cilium/cilium -n kube-system --reuse-values --set bandwidthManager.enabled=false",
-	 cilium},
+	 "Cilium's bandwidth manager is on ({path}): it limits pods by the same annotation, so two limits hold; its chart has the value bandwidthManager.enabled, too",
+	 CILIUM_SET("enable-bandwidth-manager", "false"), cilium},
 	{"unreadable-result",
 	 "the cached result {path}{of}{namespace}{slash}{pod} is torn or cannot be read: natra-agent neither limits that pod nor follows its edits",
 	 "{=mend}", unreadable_result},
 	{"namespaces-file",
 	 "{path}: {error}: pods of the namespaces that it has start as onError says, and edits wait",
-	 "kubectl -n kube-system rollout restart daemonset/natra-agent",
-	 namespaces_file},
+	 "kubectl -n kube-system delete " AGENT_OF_NODE, namespaces_file},
 	{"agent-silent", "natra-agent does not answer at {address}: {error}",
-	 "kubectl -n kube-system get pods -l app.kubernetes.io/name=natra -o wide",
-	 agent_silent},
+	 "kubectl -n kube-system describe " AGENT_OF_NODE, agent_silent},
 	{"agent-unready", "natra-agent is not ready: {part}",
-	 "kubectl -n kube-system logs -l app.kubernetes.io/name=natra --tail=20",
-	 agent_unready},
+	 "kubectl -n kube-system logs --tail=20 " AGENT_OF_NODE, agent_unready},
 	{"agent-api",
 	 "natra-agent does not watch the API server, so edits of annotations wait: {part}",
-	 "kubectl -n kube-system logs -l app.kubernetes.io/name=natra --tail=20",
-	 agent_api},
+	 "kubectl -n kube-system logs --tail=20 " AGENT_OF_NODE, agent_api},
 	{0},
 };

@@ -160,6 +160,20 @@ static size_t count_rows(const struct node_metrics *node)
 	return count;
 }
 
+/* The pod's counters have all classes, so its limits must, too. The first one is the rest, whose
+ * limits are the pod's. */
+static void add_limits(struct row *row, const struct pod_metrics *pod)
+{
+	for (size_t i = 1; i < pod->classes_len; i++) {
+		const struct class_metrics *class = &pod->classes[i];
+
+		row->directions[NATRA_DIRECTION_INGRESS].bytes_per_sec +=
+			class->ingress_bytes_per_sec;
+		row->directions[NATRA_DIRECTION_EGRESS].bytes_per_sec +=
+			class->egress_bytes_per_sec;
+	}
+}
+
 struct rows rows_make(const struct node_metrics *node, bool by_namespace)
 {
 	struct rows rows = {
@@ -179,6 +193,7 @@ struct rows rows_make(const struct node_metrics *node, bool by_namespace)
 		if (by_namespace) {
 			row.pod = row.interface = row.attachment = NULL;
 			row.info = NULL;
+			add_limits(&row, pod);
 		}
 		if (by_namespace && rows.len &&
 		    is_same(rows.list[rows.len - 1].namespace, row.namespace))
