@@ -82,7 +82,7 @@ static __always_inline bool is_local_tcp(const struct __sk_buff *skb)
 {
 	const struct bpf_sock *sk = socket_of(skb);
 
-	return sk && sk->protocol == NATRA_PROTO_TCP && sk->type != SOCK_RAW;
+	return sk && sk->protocol == NATRA_PROTO_TCP;
 }
 
 /*

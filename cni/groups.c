@@ -178,7 +178,7 @@ static int attach_annotated(struct settings *s, struct natra *n,
 
 	if (!s->continue_on_error)
 		return r;
-	/* What may pass is no annotation's fault. */
+	/* An error that may pass is no annotation's fault. */
 	if (r == -ENOMEM || r == -EINTR || r == -EAGAIN)
 		r = attach(arg, &s->policy);
 	if (r == 0 || r == -EBUSY || policy_same(&s->policy, &s->plain) ||

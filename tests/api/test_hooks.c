@@ -46,7 +46,7 @@ static void add_clsact_filter(enum bpf_tc_attach_point attach_point)
 	(void)close(opts.prog_fd);
 }
 
-/* What enters the host side is the pod's egress. */
+/* The packets that enter the host side are the pod's egress. */
 static void add_clsact_other(void)
 {
 	add_clsact_filter(BPF_TC_INGRESS);

@@ -403,6 +403,17 @@ static void send_without_socket(uint64_t stamp, uint8_t tos,
 	send_without_socket_of(1500, stamp, 0, tos, ret);
 }
 
+/* Sends a packet whose own stamp is behind its turn. */
+static void turn_replaces_stamp(uint64_t tat, uint32_t type)
+{
+	struct th_result r;
+
+	th_set_tat(&run, tat);
+	send_without_socket_of(1500, tat + TH_SECOND, type, 0, &r);
+	assert_int_equal(r.counter, NATRA_COUNT_PACED);
+	assert_int_equal(r.tstamp, tat);
+}
+
 /* Its sender is a neighbour, whose packets would stand in the fq of all that goes into the pod. */
 TH_TEST_AFTER(stamp_of_what_goes_into_the_pod_is_replaced, load_into_pod)
 {
@@ -417,10 +428,7 @@ TH_TEST_AFTER(stamp_of_what_goes_into_the_pod_is_replaced, load_into_pod)
 		send_tcp(tat, type, &r);
 		assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
 		assert_int_equal(r.tstamp, 0);
-		th_set_tat(&run, tat);
-		send_without_socket_of(1500, tat + TH_SECOND, type, 0, &r);
-		assert_int_equal(r.counter, NATRA_COUNT_PACED);
-		assert_int_equal(r.tstamp, tat);
+		turn_replaces_stamp(tat, type);
 	}
 }
 
@@ -463,10 +471,7 @@ TH_TEST_AFTER(departure_of_what_is_forwarded_is_replaced, load_with_prelude)
 	send_without_socket_of(1500, tat, MONO, 0, &r);
 	assert_int_equal(r.counter, NATRA_COUNT_ADMITTED);
 	assert_int_equal(r.tstamp, 0);
-	th_set_tat(&run, tat);
-	send_without_socket_of(1500, tat + TH_SECOND, MONO, 0, &r);
-	assert_int_equal(r.counter, NATRA_COUNT_PACED);
-	assert_int_equal(r.tstamp, tat);
+	turn_replaces_stamp(tat, MONO);
 }
 
 /* The delay puts no backpressure on its sender. */

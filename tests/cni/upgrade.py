@@ -126,7 +126,7 @@ def test_swap(rep, pod):
             rep.equal("    programs", programs(pod), [1, 1])
             time.sleep(0.7)
         stream.end()
-        # Rate, burst and threshold are 2.2 times the rate. What policing forgives is 1/32 of the
+        # Rate, burst and threshold are 2.2 times the rate. Policing forgives 1/32 of the
         # rate and 67 ms of it, 0.17 in 0.5 s.
         rep.most("  most in any 0.5 s", stream.most(since, 0.5) / 1e6,
                  RATE * 2.5 / 1e6, " Mbit/s")
@@ -196,7 +196,7 @@ def test_in_place(rep, pod):
         # address.
         rep.most("  packets that came", seen, now[0])
         rep.equal("  unlimited ones", now[1], 0)
-        # What policing forgives is 1/32 of the rate and 67 ms of it, 0.17 in 0.5 s, and a sender
+        # Policing forgives 1/32 of the rate and 67 ms of it, 0.17 in 0.5 s, and a sender
         # that stalls for 0.1 s sends 0.2 later. A swap that forgets everything shows 2.2.
         rep.most("  most in any 0.5 s", stream.most(since, 0.5) / 1e6,
                  RATE * 1.4 / 1e6, " Mbit/s")

@@ -94,8 +94,8 @@ class Pair:
     def cell(self):
         per_second = self.traffic.rates(SPAN)
         sums = [sum(rate for (_, w), rate in per_second.items() if w == way) for way in ("in", "out")]
-        # What the manager holds alone leaves its queue of seconds in bursts, where packets lose their
-        # sockets.
+        # Packets that the manager alone holds leave its queue of seconds in bursts, where they lose
+        # their sockets.
         is_its = not self.own or (self.its and bits(self.its) < bits(self.own))
         return judge(self.report, self.what, sums, self.limits, self.cluster.client, self.pod, SPAN,
                      0.4 if is_its else 0.1)

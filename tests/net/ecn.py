@@ -48,7 +48,7 @@ def tcp(r, rep, a, name, rate, options, steady=False, flows=1):
         ce, marked, lost = (y - x for x, y in zip(before[i], after[i]))
         what = f"tcp {name} {rate} {way}"
         paced = edt and way == "out"
-        policed = max(0.05, forgiven(bits(rate), a.seconds))
+        policed = forgiven(bits(rate), a.seconds)
         if steady:
             # A flow that only ever sees marks reduces its window now and then; it must
             # neither get past the cap nor leave much of it.

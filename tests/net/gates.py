@@ -56,7 +56,7 @@ def packets(r, rep, a, into, size, segments):
     lim.detach()
     what = f"{way}, {size} bytes x {segments}"
     rep.shown(what, f"{(sent['sent'] + sent['refused']) / 8 / (size + 42):.0f} offered")
-    # What a stalled sender missed passes later, up to the gate's burst of 0.1 s. 10 ms are a tick.
+    # A sender that was stalled catches up, by the gate's burst of 0.1 s at most. 10 ms are a tick.
     rep.near(f"{what}: packets/s", rate, PACKETS, (0.1 + 0.01) / a.seconds)
     rep.least("  dropped", over, 1)
 

@@ -107,7 +107,7 @@ def one(r, rep, turns, name, part, a):
     rep.most("  rate at most", rate, 1.05 * bits(CAP) / 1e6, " Mbit/s")
     if POLICED in rows:
         rep.most("  policed", rows[POLICED][2],
-                 (1 + max(0.05, forgiven(bits(CAP), a.seconds))) * bits(CAP) / 1e6, " Mbit/s")
+                 (1 + forgiven(bits(CAP), a.seconds)) * bits(CAP) / 1e6, " Mbit/s")
 
 
 def main(rep, a):

@@ -58,7 +58,7 @@ def tcp(r, rep, a, mode, rate, flows):
     span, after = time.monotonic() - start, counters(lims)
     for way, value, was, now in zip(("in", "out"), got, before, after):
         rep.near(f"tcp {mode} {rate} {flows} flows {way}", value / 1e6, bits(rate) / 1e6,
-                 max(0.05, forgiven(bits(rate), a.seconds)), " Mbit/s")
+                 forgiven(bits(rate), a.seconds), " Mbit/s")
         rep.shown("  natra, Mbit/s", ", ".join(
             f"{k} {(now[k] - was[k]) * 8e-6 / span:.2f}" for k in now if now[k] > was[k]))
     detach(r, lims)

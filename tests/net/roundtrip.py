@@ -78,7 +78,7 @@ def run(r, rep, a, lanes, congestion, flows):
         rep.least(what, on_wire, lane.demanded, " of the cap")
         policed = lane.demanded == POLICED
         rep.most("  not over it", on_wire,
-                 1 + (max(0.05, forgiven(cap, a.seconds)) if policed else 0.05), " of the cap")
+                 1 + (forgiven(cap, a.seconds) if policed else 0.05), " of the cap")
         rep.shown("  natra", f"{figures}, dropped so far {lane.dropped()}")
 
 

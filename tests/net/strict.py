@@ -113,7 +113,7 @@ def show(rep, name, got):
 def most(paced, rate, seconds):
     """Return the bound on what may come of a rate in so many seconds. Nothing is forgiven where
     packets are paced."""
-    return (1 + (0.05 if paced else max(0.05, forgiven(rate, seconds)))) * rate
+    return (1 + (0.05 if paced else forgiven(rate, seconds))) * rate
 
 
 def offered(r, rep, a, m, rps, lim):

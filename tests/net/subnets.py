@@ -55,7 +55,7 @@ def both(r, rep, a, direction, kind):
                     for x, y in zip(before, after))
     rate, offered = bits(RATE) / 1e6, bits(OFFERED) / 1e6
     what = f"{direction}, {kind} {subnet(r.clients[0])}"
-    # What a stalled sender missed passes later, too, where nothing limits it. natractl, which
+    # A sender that was stalled catches up, also where nothing limits it. natractl, which
     # reads the counters, may also start late.
     tolerance = stall(a.seconds)
     rep.near(f"{what}: capped peer", capped, rate, tolerance, " Mbit/s")

@@ -51,7 +51,7 @@ CELLS = [(4, 1500, False), (6, 1500, True), (4, 1500, True),
 def tolerances(edt, rate, seconds):
     """Return the tolerances into the pod, which is policed, and out of it, which is paced where
     there is fq."""
-    policed = max(0.05, forgiven(rate, seconds))
+    policed = forgiven(rate, seconds)
     return (policed, 0.02 if edt else policed)
 
 

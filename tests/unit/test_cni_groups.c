@@ -178,7 +178,7 @@ TH_TEST(an_error_leaves_the_group_if_the_pod_goes_on)
 	assert_int_equal(attach_all(), -EBUSY);
 }
 
-/* What the pod asks for is dropped only if it is possible without it. */
+/* A pod loses its annotations only if attaching is possible without them. */
 TH_TEST(annotations_stay_unless_they_are_at_fault)
 {
 	static const struct natra_annotation strict[] = {

@@ -220,7 +220,7 @@ static void show_end(const struct job *job, const struct install_plan *plan)
 	show_kept(plan);
 }
 
-/* What was changed before the failure stays changed, so it is shown, too. */
+/* Files that were changed before the failure stay changed, so the changes are shown, too. */
 static int show_failure(const struct job *job, const char *why)
 {
 	if (wants_json(job->cli)) {

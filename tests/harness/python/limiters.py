@@ -93,8 +93,8 @@ class Natra:
 def forgiven(rate, seconds):
     """Return the part of a rate (bit/s) that policed streams may have more in so many seconds:
     in bpf/README.md, "Policing", it is 1/32 of the rate, 67 ms of it once, and a packet of 64 kB.
-    A hundredth is for the measurement."""
-    return 1 / 32 + 0.067 / seconds + 65536 * 8 / (rate * seconds) + 0.01
+    A hundredth is for the measurement, and it is 5 % at least."""
+    return max(0.05, 1 / 32 + 0.067 / seconds + 65536 * 8 / (rate * seconds) + 0.01)
 
 
 def stall(seconds):
