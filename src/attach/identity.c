@@ -45,7 +45,7 @@ static int ask_index(struct natra *n, const struct pin_gen *gen, bool on_host,
 	return 0;
 }
 
-int identity_has_link(struct natra *n, const struct pin_gen *gen)
+static int has_link(struct natra *n, const struct pin_gen *gen)
 {
 	uint32_t ifindex = 0;
 	int r = 0;
@@ -196,7 +196,7 @@ static int pair_exists(struct natra *n, const struct record_port *port)
 
 int identity_exists(struct natra *n, const struct pin_gen *gen)
 {
-	int r = identity_has_link(n, gen);
+	int r = has_link(n, gen);
 
 	return r != 0 ? r : pair_exists(n, &gen->record.port);
 }

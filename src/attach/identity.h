@@ -24,12 +24,9 @@ struct bpf_link_info;
 int identity_ask_link(struct natra *n, const struct pin_gen *gen, enum leg leg,
 		      struct bpf_link_info *ret_info);
 
-/* Returns 1 if one of the TCX links is attached, which proves that there is an interface,
- * even in a namespace that cannot be found; else 0. */
-int identity_has_link(struct natra *n, const struct pin_gen *gen);
-
-/* Returns 1 if that, or the other end of a pair, proves that there is an interface: its namespace may
- * be mounted where natra does not look, and have no process yet. Else 0. */
+/* Returns 1 if a TCX link that is attached, or the other end of a pair, proves that there is an
+ * interface: its namespace may be mounted where natra does not look, and have no process yet.
+ * Else 0 or -errno. */
 int identity_exists(struct natra *n, const struct pin_gen *gen);
 
 /* Lets the record name its interfaces by the indices that they have now, as far as TCX links
