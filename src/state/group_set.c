@@ -160,8 +160,11 @@ static int set(struct change *c, const struct natra_group_info *group)
 	if (r < 0)
 		return r;
 	if (c->number && memcmp(groups_given(c->groups, c->number), &c->given,
-				sizeof(c->given)) == 0)
+				sizeof(c->given)) == 0) {
+		/* A process that was killed may not have written its limits. */
+		groups_write_limits(c->groups);
 		return c->floor ? check_floors(c, c->groups) : 0;
+	}
 	if (!c->number)
 		r = find_place(c);
 	return r < 0 ? r : write_group(c);
@@ -194,6 +197,7 @@ static int find(struct change *c, const struct natra_policy *policy)
 				policy->group_is_automatic);
 	if (!c->number)
 		return refuse_absence(c->n, policy);
+	groups_write_limits(c->groups);
 	return c->floor ? groups_check_floors(c->n, c->groups, c->number, c->id,
 					      c->floor)
 			: 0;

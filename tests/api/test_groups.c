@@ -490,8 +490,14 @@ TH_TEST(check_compares_the_group)
 	map[1].limits[1].rate.mult++;
 	GIVES(-EBADE, natra_check(n, ID, NULL));
 	says(n, TEAM, "egress");
-	/* A process that was killed has not written them. */
+	/* A process that was killed has not written them, and whoever meets them does. */
 	OK(natra_gc(n, NULL, NULL, 0, NULL));
+	OK(natra_check(n, ID, NULL));
+	map[1].limits[map[1].active & 1].rate.mult++;
+	make_group(TEAM, 100);
+	OK(natra_check(n, ID, NULL));
+	map[1].limits[map[1].active & 1].rate.mult++;
+	OK(natra_upgrade(n, ID));
 	OK(natra_check(n, ID, NULL));
 	map[0].given.name[0] = '\0';
 	GIVES(-EBADE, natra_check(n, ID, NULL));
