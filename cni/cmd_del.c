@@ -27,7 +27,6 @@ int cmd_del(struct call *call)
 	call->outcome = "removed";
 	if (!call_make_id(call))
 		return 0; /* it was never attached */
-	remove_leftovers(call);
 	target.id = call->id;
 	target.netns = call->env.netns[0] ? call->env.netns : NULL;
 	r = natra_detach(call->n, &target);
@@ -40,5 +39,6 @@ int cmd_del(struct call *call)
 	if (r < 0)
 		return failure_of_natra(&call->failure, call->n, r,
 					CNI_NOT_REMOVED);
+	remove_leftovers(call);
 	return env_check_not_own_netns(&call->env, &call->failure);
 }

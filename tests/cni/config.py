@@ -333,7 +333,7 @@ def locked(b):
                   if re.fullmatch("[0-9a-f]{32}", os.path.basename(p))]
     fd = os.open(directory, os.O_RDONLY)
     fcntl.flock(fd, fcntl.LOCK_EX)
-    a = b.run("DEL", conf)
+    a = b.run("DEL", dict(conf, replaceBandwidth=True))
     os.close(fd)
     b.rep.equal("DEL of what is locked", a.error(), 11)
     b.rep.check("  s", f"{a.seconds:.1f}", "under 9", a.seconds < 9)

@@ -272,7 +272,7 @@ class Del(Case):
     def test_leftovers(self):
         conf = self.conf(replaceBandwidth=True)
         self.succeeds("DEL", conf, FAKE_remove_leftovers=-errno.EIO)
-        self.assertEqual(self.calls[0],
+        self.assertEqual(self.calls[-1],
                          f"remove_leftovers ifname=eth0 netns={NETNS}")
         self.succeeds("DEL", conf, CNI_NETNS="")
         self.succeeds("DEL", self.conf(replaceBandwidth="yes"), CNI_NETNS="")
