@@ -276,7 +276,8 @@ NATRA_API int natra_preload(struct natra *n, const struct natra_target *target,
  * the new ones. If the number of classes, their names or their order are others, or a list of
  * subnets takes the place of one of the other kind or of none, the interface is attached again,
  * and the counters begin again. Lists that a killed process has half changed stay so, and
- * natra_check says it (-EUCLEAN), until a policy has them all.
+ * natra_check says it (-EUCLEAN), until a policy has them all; so does this function if they are
+ * too many together.
  *
  * @return 0; -EINVAL bad field; -ENOENT not attached; -ENODEV the interface is gone;
  *         -EOPNOTSUPP it is `unshaped`; -ESTALE it is of another ABI; others, also for its

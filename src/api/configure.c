@@ -214,7 +214,7 @@ int natra_configure(struct natra *n, const char *id,
 	struct subnets merged; /* its lists are those of the others */
 	struct natra_group_info automatic;
 	struct natra_policy p;
-	bool half;
+	bool half = false;
 	int r;
 
 	r = require_id(n, id);
@@ -224,15 +224,19 @@ int natra_configure(struct natra *n, const char *id,
 		r = lock_limits(n, id, &dir, &gen);
 	if (r == 0)
 		r = attachment_read_subnets(n, &gen, &pinned);
-	if (r == 0)
+	if (r == 0) {
+		half = keeps_half(&gen.record, &given);
 		r = merge_lists(n, &given, &pinned, &p, &merged);
+	}
+	/* Both lists together may be more than any policy may have. */
+	if (half && r == -EINVAL)
+		r = refuse_interrupted(n, id);
 	if (r == 0)
 		r = merge_fixed(n, &gen.record, &p);
 	if (r == 0)
 		r = refuse_gone(n, &gen);
 	if (r < 0)
 		return r;
-	half = keeps_half(&gen.record, &given);
 	r = change(n, &dir, &gen, &p, &pinned, &merged, half);
 	if (leave_full_group(n, r, &p))
 		r = change(n, &dir, &gen, &p, &pinned, &merged, half);

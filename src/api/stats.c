@@ -310,6 +310,7 @@ static int walk_id(void *arg, const char *path)
 	struct natra_stats stats;
 	struct natra_info info;
 	bool has_stats;
+	int again = 0;
 	int r = pin_find_gen(walk->n, path, &gen);
 
 	/* It is being attached or detached. */
@@ -322,7 +323,8 @@ static int walk_id(void *arg, const char *path)
 	while (has_stats) {
 		r = read_stats(walk->n, &walk->views, &gen.record, 0, &stats);
 		if (r != -ENOENT ||
-		    !attachment_find_newer(walk->n, gen.record.id, &gen))
+		    (!look_again(walk->n, gen.record.id, &gen, &walk->views) &&
+		     again++))
 			break;
 		has_stats = !gen.record.unshaped;
 		r = 0;

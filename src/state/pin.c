@@ -26,6 +26,8 @@ static int pin(struct natra *n, int fd, const char *path)
 	return r < 0 ? fail_errno(n, r, "pin '%s'", path) : 0;
 }
 
+#define RECORD_TRIES 3
+
 /* Reads the record of a generation. An error means that it could not be read: the
  * record may be sound then, and must not be taken for garbage. */
 static int load_record(struct natra *n, struct pin_gen *gen)
@@ -53,10 +55,16 @@ static int load_record(struct natra *n, struct pin_gen *gen)
 	value = malloc(info.value_size);
 	if (!value)
 		return fail_errno(n, -ENOMEM, "read '%s'", path);
-	r = bpf_map_lookup_elem(gen->record_fd, &zero, value);
-	if (r < 0)
-		return fail_errno(n, r, "read '%s'", path);
-	gen->kind = record_read(value, info.value_size, &gen->record);
+	/* A record that is read while it is written may not be sound. */
+	for (int i = 0; i < RECORD_TRIES; i++) {
+		r = bpf_map_lookup_elem(gen->record_fd, &zero, value);
+		if (r < 0)
+			return fail_errno(n, r, "read '%s'", path);
+		gen->kind = record_read(value, info.value_size, &gen->record);
+		if (gen->kind != RECORD_FOREIGN ||
+		    gen->record.abi != NATRA_PIN_ABI)
+			break;
+	}
 	return 0;
 }
 

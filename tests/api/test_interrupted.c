@@ -42,8 +42,20 @@ static struct natra_policy begin(void)
 	return policy;
 }
 
+/* Writes into the record whether a change goes on. */
+static void mark(uint32_t is_changing)
+{
+	struct record record;
+	int fd = rig_open_pin(n, ID, "meta");
+
+	rig_read(fd, &record);
+	record.is_changing = is_changing;
+	rig_write(fd, &record);
+	(void)close(fd);
+}
+
 /* Whoever is killed while it changes lists of a thousand blocks leaves both of them in the
- * map, which has no room for a third. */
+ * map, which has no room for a third. They cannot be kept with other rates. */
 TH_TEST(a_killed_change_leaves_room)
 {
 	enum { BLOCKS = 1000 };
@@ -69,23 +81,16 @@ TH_TEST(a_killed_change_leaves_room)
 			       i >> 8, i & 255);
 		blocks[i] = texts[i];
 	}
+	mark(1);
+	policy.classes = NULL;
+	GIVES(-EUCLEAN, natra_configure(n, ID, &policy));
+	says(n, ID, "interrupted");
+	policy.classes = &class;
 	class.subnets = blocks;
 	class.subnets_len = BLOCKS;
 	if (KEPT(natra_configure(n, ID, &policy)) < 0)
 		fail_msg("%s", natra_error(n));
 	OK(natra_check(n, ID, &policy));
-}
-
-/* Writes into the record whether a change goes on. */
-static void mark(uint32_t is_changing)
-{
-	struct record record;
-	int fd = rig_open_pin(n, ID, "meta");
-
-	rig_read(fd, &record);
-	record.is_changing = is_changing;
-	rig_write(fd, &record);
-	(void)close(fd);
 }
 
 static int lock_id(void)

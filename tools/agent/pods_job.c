@@ -37,6 +37,7 @@ struct unnamed {
 struct ids {
 	char (*list)[NATRA_ID_MAX + 1];
 	size_t len;
+	size_t first; /* of a walk over them */
 };
 
 /* What the walks over pods find, in memory that their processes share. */
@@ -318,7 +319,9 @@ static int upgrade_each(void *arg)
 		struct podif podif = new_podif(pods);
 		int r;
 
-		memcpy(podif.id, pods->old.list[i], sizeof(podif.id));
+		memcpy(podif.id,
+		       pods->old.list[(pods->old.first + i) % pods->old.len],
+		       sizeof(podif.id));
 		if (!turn_begin(&pods->turns, podif.id))
 			continue;
 		r = natra_upgrade(pods->n, podif.id);
@@ -336,6 +339,9 @@ static int upgrade(struct pods *pods)
 	int r = natra_foreach_attachment(pods->n, note_old, &pods->old);
 
 	pods->turns.until_ms += UPGRADES_MAX_MS;
+	/* Pods that take long at each upgrade are not always first. */
+	if (pods->old.len)
+		pods->old.first = (size_t)clock_ms() % pods->old.len;
 	if (r == 0 && pods->old.len)
 		r = turns_run(&pods->turns, upgrade_each, pods,
 			      &pods->report->failed);
