@@ -207,6 +207,10 @@ class Harm(Case):
         (node.root / "var/lib/natra/namespaces.json/x").mkdir(parents=True)
         self.one_line(node.uninstall(), "natractl: /var/lib/natra/namespaces.json: Is a directory")
         self.assertEqual(node.names(), ["10-flannel.conflist"])
+        self.done(node.install())
+        said = node.uninstall("--json").json
+        self.assertEqual(said["error"], "/var/lib/natra/namespaces.json: Is a directory")
+        self.assertGreater(len(said["changes"]), 1)
 
     def test_copy_of_natras_own_list(self):
         """Istio may copy natra's list as the primary one; the copy is Istio's. What it says of

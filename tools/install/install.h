@@ -94,6 +94,8 @@ struct install;
 struct install *install_new(void);
 /* Frees an installer and releases its lock. `i` may be NULL. */
 void install_free(struct install *i);
+/* Releases the lock alone, whose file is gone then: nothing may be applied any more. */
+void install_unlock(struct install *i);
 /* Returns the text of the last error, valid until the next call. */
 const char *install_error(const struct install *i);
 

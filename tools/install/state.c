@@ -33,6 +33,11 @@ void install_free(struct install *i)
 	free(i);
 }
 
+void install_unlock(struct install *i)
+{
+	lock_release(i);
+}
+
 const char *install_error(const struct install *i)
 {
 	return i->error ? i->error : "";

@@ -147,21 +147,6 @@ static int work(struct job *job, struct install_plan **ret)
 	return r;
 }
 
-/* Pods that start later have nothing of natra's, once no list names the plugin. */
-static int remove_namespaces(const struct cli *cli)
-{
-	const char *root = cli->opts.value[OPT_ROOT];
-	cleanup_close int fd =
-		open(root ? root : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int r = fd < 0 ? -errno : namespaces_store(fd, NULL);
-	cleanup_text char *why = NULL;
-
-	if (r >= 0)
-		return EXIT_SUCCESS;
-	why = text_format("%s: %s", NAMESPACES_FILE, strerror(-r));
-	return install_failure(why);
-}
-
 static void show_warnings(const struct job *job)
 {
 	const cJSON *warning;
@@ -234,10 +219,32 @@ static int show_failure(const struct job *job, const char *why)
 	return install_failure(why);
 }
 
+/* Pods that start later have nothing of natra's, once no list names the plugin; one that stays may
+ * be called by an element that asks for the file, without which no pod would start. Returns why
+ * the file cannot be removed, which the caller frees, or NULL. */
+static char *remove_namespaces(const struct job *job,
+			       const struct install_plan *plan)
+{
+	const struct cli *cli = job->cli;
+	const char *root = cli->opts.value[OPT_ROOT];
+	cleanup_close int fd = -1;
+	int r;
+
+	if (!job->uninstall || plan->kept || cli->opts.value[OPT_DRY_RUN])
+		return NULL;
+	/* The directory goes with the file, unless the lock's file is in it. */
+	install_unlock(job->i);
+	fd = open(root ? root : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	r = fd < 0 ? -errno : namespaces_store(fd, NULL);
+	return r < 0 ? text_format("%s: %s", NAMESPACES_FILE, strerror(-r))
+		     : NULL;
+}
+
 static int run(struct job *job, const struct install_request *request)
 {
 	struct install_plan *plan = NULL;
-	int code = EXIT_SUCCESS;
+	cleanup_text char *why = NULL;
+	int code;
 
 	if (install_open(job->i, request) < 0 || work(job, &plan) < 0)
 		return show_failure(job, install_error(job->i));
@@ -245,9 +252,13 @@ static int run(struct job *job, const struct install_request *request)
 		return show_failure(
 			job,
 			"somebody keeps changing the directories, natractl has given up");
-	show_end(job, plan);
-	if (plan->kept)
-		code = EXIT_NO;
+	why = remove_namespaces(job, plan);
+	if (why) {
+		code = show_failure(job, why);
+	} else {
+		show_end(job, plan);
+		code = plan->kept ? EXIT_NO : EXIT_SUCCESS;
+	}
 	install_plan_free(plan);
 	return code;
 }
@@ -286,11 +297,6 @@ int cmd_install(struct cli *cli)
 int cmd_uninstall(struct cli *cli)
 {
 	struct job job = {.cli = cli, .uninstall = true};
-	int r = start(&job);
 
-	/* A plugin that stays may be called by an element that asks for the file, without
-	 * which no pod would start. */
-	if (r == EXIT_SUCCESS && !cli->opts.value[OPT_DRY_RUN])
-		r = remove_namespaces(cli);
-	return r;
+	return start(&job);
 }
