@@ -129,6 +129,52 @@ class WithStub(unittest.TestCase):
         self.assertEqual(self.cluster.executed[-1], ["/bin/natractl", "list", "--wide"])
         self.assertEqual(self.cluster.asked, AGENTS)
 
+    def hurry(self):
+        """Let timeout wait for a second at most."""
+        path = self.tmp / "timeout"
+        path.write_text('#!/bin/sh\n[ "$1 $2" = "--foreground 30" ] || exit 125\nshift 2\n'
+                        f'exec {shutil.which("timeout")} --foreground 1 "$@"\n')
+        path.chmod(0o755)
+
+    def test_node_that_does_not_answer(self):
+        """It keeps no other node from its answer."""
+        self.hurry()
+        self.cluster.hangs = {"natra-agent-1"}
+        late = "kubectl natra: node-1: its agent has not answered within 30 s\n"
+        for command in "list", "doctor", "top", "status":
+            with self.subTest(command=command):
+                begin = time.monotonic()
+                p = self.natra(command)
+                self.assertLess(time.monotonic() - begin, 30)
+                self.assertIn(late, p.stderr)
+                self.assertIn("node-2", p.stdout)
+                # The last node's code is returned, and doctor finds faults there.
+                self.assertEqual(p.returncode, 3 if command == "doctor" else 1, p)
+        self.assertRegex(p.stdout, r"node-1 +ready +\? ")
+        files = self.sysdump()
+        self.assertIn("exit 124", files["node-1/version"])
+        self.assertNotIn("node-1/probe", files)
+        self.assertIn("node-1/log", files)
+        self.assertIn("node-2/probe", files)
+
+    def test_agent_that_does_not_run(self):
+        """Nothing is executed in it, and what is known without that is shown."""
+        for pod in self.cluster.pods:
+            if pod["metadata"]["name"] == "natra-agent-2":
+                pod["status"]["phase"] = "Pending"
+        self.hurry()
+        self.cluster.hangs = {"natra-agent-2"}
+        said = "kubectl natra: node-2: its agent natra-agent-2 does not run\n"
+        p = self.natra("list")
+        self.assertEqual((p.returncode, p.stderr), (1, said))
+        self.assertNotIn("node-2", p.stdout)
+        p = self.natra("status")
+        self.assertEqual((p.returncode, p.stderr), (0, said))
+        self.assertRegex(p.stdout, r"node-2 +NOT +\? +\? +")
+        files = self.sysdump()
+        self.assertIn("node-2/pod", files)
+        self.assertNotIn("node-2/version", files)
+
     def test_namespace(self):
         """The administrator says where the agents are."""
         self.must("--namespace", "attic", "list")
