@@ -9,6 +9,7 @@ import re
 import shutil
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 import unittest
@@ -393,6 +394,69 @@ class States(Case):
                     self.assertEqual({n: f["note"] for n, f in found.items()}, wanted)
                     if wanted:
                         self.assertIn("wait: api: HTTP status 401", found["agent-api"]["text"])
+
+    def found_beside(self, said, node):
+        """Return what is found where an agent answers this."""
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            thread = threading.Thread(target=self.answer_once, args=(server, said))
+            thread.start()
+            found = self.found(node, options=(
+                "--agent", f"127.0.0.1:{server.getsockname()[1]}"))
+            thread.join()
+        return found
+
+    def patched(self, mend):
+        """Run a command that patches the agents' DaemonSet, and return the option that it adds."""
+        with tempfile.TemporaryDirectory(prefix="natra-kubectl-") as tmp:
+            Path(tmp, "kubectl").write_text("#!/bin/sh\nprintf '%s\\n' \"$@\"\n")
+            Path(tmp, "kubectl").chmod(0o755)
+            *words, patch = subprocess.run(
+                ["sh", "-ec", mend], text=True, capture_output=True, check=True,
+                env={**os.environ, "PATH": f"{tmp}:{os.environ['PATH']}"}).stdout.splitlines()
+        self.assertEqual(words, ["-n", "kube-system", "patch", "daemonset", "natra-agent",
+                                 "--type=json", "--patch"])
+        [change] = json.loads(patch)
+        self.assertEqual((change["op"], change["path"]),
+                         ("add", "/spec/template/spec/containers/0/args/-"))
+        return change["value"]
+
+    def test_agent_that_installs(self):
+        """What natractl installs by other options than the agent's, the agent undoes: they have
+        to be the agent's. One that does not install undoes nothing."""
+        def wish(node):
+            node.pod("web", {"egressRate": 10**7}, {"natra.io/fast-pass": "off"}, False)
+
+        for check, option, breaks in (
+                ("not-allowed", '--conf=allowAnnotations=["fast-pass"]', wish),
+                ("dropin-unread", "--mode=list", lambda n: setattr(n, "runtime", OLD)),
+                ("dropin-ignored", "--mode=list", lambda n: n.edit(
+                    n.list, lambda c: c.update(loadOnlyInlinedPlugins=True))),
+                ("bandwidth-back", "--mode=bandwidth", set_bandwidth_back)):
+            with self.subTest(check=check):
+                node = self.node()
+                breaks(node)
+                for said in "[+] programs\nready\n", "[+] programs: install\nready\n":
+                    self.assertTrue(self.found_beside(said, node)[check]["mend"].startswith(
+                        "natractl install "))
+                for said in "[+] install\n[+] api\nready\n", "[-] install: no list\nnot ready\n":
+                    mend = self.found_beside(said, node)[check]["mend"]
+                    self.assertEqual(self.patched(mend), option)
+        node = self.node()
+        wish(node)
+        found = self.found_beside("[+] install\nready\n", node)["not-allowed"]
+        self.assertIn("the value conf.allowAnnotations, too", found["text"])
+        # The agent takes the option as natractl does.
+        self.assertEqual(node.install(self.patched(found["mend"]), runtime=NEW).code, 0)
+        self.assertEqual(self.found(node), {})
+
+    def test_annotation_that_was_not_allowed_when_the_pod_was_made(self):
+        """The pod keeps the configuration of its list, so that of the node mends nothing."""
+        node = self.node()
+        node.edit(node.dropin, lambda c: c.update(allowAnnotations=["natra.io/fast-pass"]))
+        node.pod("web", {"egressRate": 10**7}, {"natra.io/fast-pass": "off"})
+        found = self.found(node)["not-allowed"]
+        self.assertTrue(found["text"].endswith("did not list it when it was made"), found)
+        self.assertEqual(found["mend"], "kubectl -n shop delete pod web")
 
     def answer_once(self, server, body):
         with server.accept()[0] as connection:

@@ -162,14 +162,23 @@ static void renamed(const struct finder *f)
 		found(f, "dir", f->node->net_dir, "file", lists->renamed, NULL);
 }
 
+/* Reports a drop-in that does not count because of `why`. */
+static void found_mode(const struct finder *f, const char *why)
+{
+	cleanup_text char *install = node_install_option(
+		f->node, f->node->install, "--mode", "list");
+
+	found(f, "file", f->node->dropin_path, "why", why, "install", install,
+	      NULL);
+}
+
 static void dropin_unread(const struct finder *f)
 {
 	const struct node *node = f->node;
 
 	if (node->element && node->element == node->dropin &&
 	    node->i->runtimes.known && !node->i->runtimes.read_dropins)
-		found(f, "file", node->dropin_path, "runtime",
-		      node->i->runtimes.text, "install", node->install, NULL);
+		found_mode(f, node->i->runtimes.text);
 }
 
 static void dropin_ignored(const struct finder *f)
@@ -178,8 +187,7 @@ static void dropin_ignored(const struct finder *f)
 
 	if (node->element && node->element == node->dropin &&
 	    list_says_true(node->used, "loadOnlyInlinedPlugins"))
-		found(f, "file", node->dropin_path, "list", node->used->file,
-		      "install", node->install, NULL);
+		found_mode(f, node->used->file);
 }
 
 static bool has_capability(const cJSON *element, const char *name)
@@ -400,11 +408,11 @@ const struct check checks_of_list[] = {
 		    "false") " && mv -t /var/tmp {dir}/*.cilium_bak",
 	 renamed},
 	{"dropin-unread",
-	 "natra is in {file} only, and {runtime} does not read drop-ins",
-	 "{=install} --mode list", dropin_unread},
+	 "natra is in {file} only, and {why} does not read drop-ins",
+	 "{=install}", dropin_unread},
 	{"dropin-ignored",
-	 "natra is in {file} only, and {list} says loadOnlyInlinedPlugins",
-	 "{=install} --mode list", dropin_ignored},
+	 "natra is in {file} only, and {why} says loadOnlyInlinedPlugins",
+	 "{=install}", dropin_ignored},
 	{"no-capability",
 	 "natra's element in {file} lacks the capability bandwidth, so the runtime passes no rates",
 	 EDIT("(.. | objects | select(.type? == \"{type}\")).capabilities.bandwidth = true"),

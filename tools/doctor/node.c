@@ -18,6 +18,9 @@
 #include "privilege.h"
 #include "shell.h"
 
+#define AGENT_PATCH                                                            \
+	"kubectl -n kube-system patch daemonset natra-agent --type=json --patch"
+
 static void look_at_kernel(struct node *node)
 {
 	node->features = (struct natra_features)NATRA_INIT(node->features);
@@ -134,6 +137,48 @@ char *node_install_with(const struct node *node, const cJSON *element)
 		shell_word(shell, conf);
 	}
 	return command.text;
+}
+
+bool node_agent_installs(const struct node *node)
+{
+	/* The answer names the agent's parts. One with --no-install lacks this. */
+	const char *said = node->agent_said ? node->agent_said : "";
+
+	return strstr(said, "[+] install") || strstr(said, "[-] install");
+}
+
+/* The last of an option that the agent is given twice counts. */
+static char *agent_option(const char *option, const char *value)
+{
+	cleanup_text char *text = text_format("%s=%s", option, value);
+	cleanup_json cJSON *patch = cJSON_CreateArray();
+	cJSON *change = cJSON_CreateObject();
+	struct shell shell = {0};
+	char *json;
+
+	cJSON_AddStringToObject(change, "op", "add");
+	cJSON_AddStringToObject(change, "path",
+				"/spec/template/spec/containers/0/args/-");
+	cJSON_AddStringToObject(change, "value", text);
+	cJSON_AddItemToArray(patch, change);
+	json = cJSON_PrintUnformatted(patch);
+	shell_text(&shell, AGENT_PATCH, strlen(AGENT_PATCH));
+	shell_word(&shell, json);
+	cJSON_free(json);
+	return shell.text;
+}
+
+char *node_install_option(const struct node *node, const char *install,
+			  const char *option, const char *value)
+{
+	struct shell shell = {0};
+
+	if (node_agent_installs(node))
+		return agent_option(option, value);
+	shell_text(&shell, install, strlen(install));
+	shell_word(&shell, option);
+	shell_word(&shell, value);
+	return shell.text;
 }
 
 static int look_at_chain(struct node *node)

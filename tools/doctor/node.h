@@ -53,6 +53,13 @@ bool node_has_own_element(const struct node *node);
 /* Returns the command that installs natra anew, with what somebody has set in an
  * element (NULL: none) that it replaces. The caller frees it. */
 char *node_install_with(const struct node *node, const cJSON *element);
+/* Returns a command that has natra installed with one option more. An agent that installs would
+ * undo what natractl does by other options than its own, so its DaemonSet gets the option then.
+ * Else it is put behind `install`. The caller frees it. */
+char *node_install_option(const struct node *node, const char *install,
+			  const char *option, const char *value);
+/* Returns whether the node's agent installs natra again by its own options. */
+bool node_agent_installs(const struct node *node);
 /* Reads a file that has an object. Returns -EBADMSG if it has something else, and
  * -EIO if it cannot be read. The caller deletes *ret_object. */
 int node_read_object(const struct node *node, const char *path,

@@ -104,6 +104,34 @@ static const char *own_name(const char *annotation)
 							    : NULL;
 }
 
+/* Returns whether the configuration that natra has now allows an annotation. */
+static bool is_allowed_now(const struct node *node, const char *annotation)
+{
+	const cJSON *item;
+
+	cJSON_ArrayForEach(item, json_get(node->element, "allowAnnotations"))
+	{
+		const char *name = json_text(item);
+
+		if (name &&
+		    policy_annotation(name) == policy_annotation(annotation))
+			return true;
+	}
+	return false;
+}
+
+static char *recreate_command(const struct pod *pod)
+{
+	const char *const words[] = {
+		"kubectl", "-n",  pod->cached.pod_namespace,
+		"delete",  "pod", pod->cached.pod_name};
+	struct shell shell = {0};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		shell_word(&shell, words[i]);
+	return shell.text;
+}
+
 /* Returns the command that adds an annotation to those that are allowed. A list of the pod's
  * namespace stands in for that of the configuration, and the agent's file has it. */
 static char *allow_command(const struct node *node, const char *annotation,
@@ -131,10 +159,7 @@ static char *allow_command(const struct node *node, const char *annotation,
 	conf = text_format("allowAnnotations=%s", text);
 	cJSON_free(text);
 	/* If a key is given twice, the last value counts. */
-	shell_text(&shell, node->install, strlen(node->install));
-	shell_word(&shell, "--conf");
-	shell_word(&shell, conf);
-	return shell.text;
+	return node_install_option(node, node->install, "--conf", conf);
 }
 
 static void not_allowed(const struct finder *f)
@@ -154,12 +179,24 @@ static void not_allowed(const struct finder *f)
 	{
 		const char *name = own_name(item->string);
 		cleanup_text char *allow = NULL;
+		bool is_old;
 
 		if (!name || settings_allow(settings, name))
 			continue;
-		allow = allow_command(f->node, name, rule->has_allowed);
-		found(f, "key", item->string, "of", of ? of : "", "allow",
-		      allow, NULL);
+		/* A pod keeps the configuration of the list that it was made with. */
+		is_old = !rule->has_allowed && is_allowed_now(f->node, name);
+		allow = is_old ? recreate_command(f->pod)
+			       : allow_command(f->node, name,
+					       rule->has_allowed);
+		found(f, "key", item->string, "of", of ? of : "", "when",
+		      is_old ? "did not list it when it was made"
+			     : "does not list it",
+		      "chart",
+		      !is_old && !rule->has_allowed &&
+				      node_agent_installs(f->node)
+			      ? "; the agent's chart has the value conf.allowAnnotations, too"
+			      : "",
+		      "allow", allow, NULL);
 	}
 }
 
@@ -290,7 +327,7 @@ const struct check checks_of_order[] = {
 	 "the configuration that it was made with is wrong: {why}", RECREATE,
 	 wrong_order},
 	{"not-allowed",
-	 "annotation {key} is ignored, because allowAnnotations{of} does not list it",
+	 "annotation {key} is ignored, because allowAnnotations{of} {when}{chart}",
 	 "{=allow}", not_allowed},
 	{"unknown-annotation", "natra does not know annotation {key}",
 	 ANNOTATE "{key}-", unknown},

@@ -106,12 +106,15 @@ static void other_version(const struct finder *f)
 static void came_back(const struct finder *f)
 {
 	const struct node *node = f->node;
+	cleanup_text char *install = NULL;
 
-	if (!node->bin_error && dir_has(&node->i->bin, KEPT_NAME) &&
-	    dir_has(&node->i->bin, BANDWIDTH_NAME) &&
-	    !plugin_is_natra(&node->i->bin, BANDWIDTH_NAME))
-		found(f, "dir", node->bin_dir, "install", node->install_first,
-		      NULL);
+	if (node->bin_error || !dir_has(&node->i->bin, KEPT_NAME) ||
+	    !dir_has(&node->i->bin, BANDWIDTH_NAME) ||
+	    plugin_is_natra(&node->i->bin, BANDWIDTH_NAME))
+		return;
+	install = node_install_option(node, node->install_first, "--mode",
+				      "bandwidth");
+	found(f, "dir", node->bin_dir, "install", install, NULL);
 }
 
 const struct check checks_of_plugin[] = {
@@ -134,6 +137,6 @@ const struct check checks_of_plugin[] = {
 	 "{=install}", other_version},
 	{"bandwidth-back",
 	 "{dir}/bandwidth was natra's, and somebody has put the bandwidth plugin back",
-	 "{=install} --mode bandwidth", came_back},
+	 "{=install}", came_back},
 	{0},
 };
