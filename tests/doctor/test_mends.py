@@ -59,6 +59,31 @@ class Mends(States):
             mends = {f["check"]: f["mend"] for f in json.loads(out)["findings"]}
             self.assertTrue(mends["changed"].startswith(begin), mends)
 
+    def test_annotation_that_was_refused(self):
+        """libcni keeps the value that the pod was made with, whatever it is now: where the limits
+        hold by now, that is no fault any more, and no command changes them again."""
+        rate, fast = "kubernetes.io/egress-bandwidth", "natra.io/fast-pass"
+        for check, annotations, keys, mend in (
+                ("wrong-rate", {rate: "10m"}, None, f"{rate}=10M"),
+                ("wrong-annotation", {fast: "often"}, {"allowAnnotations": ["fast-pass"]},
+                 f"{fast}-"),
+                ("unknown-annotation", {"natra.io/fastpass": "off"}, None, "natra.io/fastpass-")):
+            with self.subTest(check=check):
+                p = self.patient()
+                p.pod("web", RATES, annotations, keys)
+                found = p.find()[check]
+                self.assertEqual((found["note"], found["mend"]), (
+                    False, f"kubectl -n shop annotate --overwrite pod web {mend}"))
+                p.attach()
+                found = p.find()
+                self.assertEqual((list(found), found[check]["note"], found[check]["mend"]), (
+                    [check], True, "kubectl -n shop describe pod web"))
+                self.assertTrue(found[check]["text"].startswith("when it was made: "), found)
+                if check == "wrong-rate":
+                    p.tool("set", ID, "--egress-rate", "0")
+                    self.assertFalse(p.find()[check]["note"])
+                self.doCleanups()
+
     def test_notes(self):
         """A pod with a note is sound: a script that asks for the exit code hears of faults alone."""
         p = self.patient()

@@ -42,14 +42,40 @@ static bool wants_limits(const struct pod *pod)
 	       policy_has_limits(&pod->wish.settings.policy);
 }
 
-/* Reports an annotation, with the pod's name for kubectl. */
-static void report(const struct finder *f, const char *key, const char *value,
-		   const char *why)
+/* Reports what is wrong with an annotation, and the word behind its name that mends it: "=10M" or
+ * "-". libcni keeps the annotations of the pod's start alone, so where its limits hold by now the
+ * mend may be done, and would take back what has been set since. */
+static void report_annotation(const struct finder *f, const char *key,
+			      const char *value, const char *why,
+			      const char *behind, bool is_limited)
+{
+	const struct cached *c = &f->pod->cached;
+	cleanup_text char *change = text_format("%s%s", key, behind);
+	const char *const annotate[] = {
+		"kubectl",   "-n",          c->pod_namespace,
+		"annotate",  "--overwrite", "pod",
+		c->pod_name, change,        NULL};
+	const char *const describe[] = {"kubectl",  "-n",  c->pod_namespace,
+					"describe", "pod", c->pod_name,
+					NULL};
+	struct shell mend = {0};
+
+	for (const char *const *word = is_limited ? describe : annotate; *word;
+	     word++)
+		shell_word(&mend, *word);
+	(is_limited ? found_note : found)(
+		f, "when", is_limited ? "when it was made: " : "", "key", key,
+		"value", value, "why", why, "mend", mend.text, NULL);
+	free(mend.text);
+}
+
+/* Reports what only another pod mends, with the pod's name for kubectl. */
+static void report(const struct finder *f, const char *why)
 {
 	const struct cached *c = &f->pod->cached;
 
-	found(f, "namespace", c->pod_namespace, "pod", c->pod_name, "key", key,
-	      "value", value, "why", why, NULL);
+	found(f, "namespace", c->pod_namespace, "pod", c->pod_name, "why", why,
+	      NULL);
 }
 
 static void wrong_rate(const struct finder *f)
@@ -57,6 +83,7 @@ static void wrong_rate(const struct finder *f)
 	static const char *const names[] = {ANNOTATION_INGRESS,
 					    ANNOTATION_EGRESS};
 	const cJSON *annotations = args_of(f->pod, ANNOTATIONS);
+	const struct natra_policy *now = &f->pod->info.policy;
 
 	for (size_t i = 0; i < 2; i++) {
 		struct natra_annotation one = {
@@ -67,13 +94,17 @@ static void wrong_rate(const struct finder *f)
 		struct natra_annotations asked = NATRA_INIT(asked);
 		struct natra_policy policy = NATRA_INIT(policy);
 		struct natra_class *none;
+		bool is_limited = pod_is_limited(f->pod) &&
+				  (i ? now->egress_rate_bits_per_sec
+				     : now->ingress_rate_bits_per_sec);
 
 		asked.annotations = &one;
 		asked.annotations_len = 1;
 		asked.allow_all = true;
 		if (natra_policy_annotate(f->node->n, &policy, &asked, &none) <
 		    0)
-			report(f, names[i], one.value, "");
+			report_annotation(f, names[i], one.value, "", "=10M",
+					  is_limited);
 	}
 }
 
@@ -82,7 +113,8 @@ static void wrong_annotation(const struct finder *f)
 	const struct failure *failure = &f->pod->wish_failure;
 
 	if (f->pod->wish_code && failure->annotation[0])
-		report(f, failure->annotation, "", failure->msg);
+		report_annotation(f, failure->annotation, "", failure->msg, "-",
+				  pod_is_limited(f->pod));
 }
 
 static void wrong_order(const struct finder *f)
@@ -90,7 +122,7 @@ static void wrong_order(const struct finder *f)
 	const struct failure *failure = &f->pod->wish_failure;
 
 	if (f->pod->wish_code && !failure->annotation[0])
-		report(f, "", "", failure->msg);
+		report(f, failure->msg);
 }
 
 /* Returns the name of an annotation that natra knows in a configuration, or NULL. Those of
@@ -208,7 +240,8 @@ static void unknown(const struct finder *f)
 	{
 		if (strncmp(item->string, OWN, strlen(OWN)) == 0 &&
 		    !own_name(item->string))
-			report(f, item->string, "", "");
+			report_annotation(f, item->string, "", "", "-",
+					  pod_is_limited(f->pod));
 	}
 }
 
@@ -233,7 +266,7 @@ static void no_capability(const struct finder *f)
 	if (element && args_of(f->pod, "bandwidth") && !wants_limits(f->pod) &&
 	    !cJSON_IsTrue(json_get_exact(all, "bandwidth")) &&
 	    !pod_is_limited(f->pod))
-		report(f, "", "", "");
+		report(f, "");
 }
 
 static bool is_missed(const struct finder *f)
@@ -315,25 +348,25 @@ static void changed(const struct finder *f)
 		   out_now, "id", f->pod->id, NULL);
 }
 
-#define ANNOTATE "kubectl -n {namespace} annotate --overwrite pod {pod} "
 #define RECREATE "kubectl -n {namespace} delete pod {pod}"
 
 const struct check checks_of_order[] = {
 	{"wrong-rate",
-	 "annotation {key}: '{value}' is not a rate from 1k to 1P",
-	 ANNOTATE "{key}=10M", wrong_rate},
-	{"wrong-annotation", "{why}", ANNOTATE "{key}-", wrong_annotation},
+	 "{when}annotation {key}: '{value}' is not a rate from 1k to 1P",
+	 "{=mend}", wrong_rate},
+	{"wrong-annotation", "{when}{why}", "{=mend}", wrong_annotation},
 	{"wrong-order",
 	 "the configuration that it was made with is wrong: {why}", RECREATE,
 	 wrong_order},
 	{"not-allowed",
 	 "annotation {key} is ignored, because allowAnnotations{of} {when}{chart}",
 	 "{=allow}", not_allowed},
-	{"unknown-annotation", "natra does not know annotation {key}",
-	 ANNOTATE "{key}-", unknown},
+	{"unknown-annotation", "{when}natra does not know annotation {key}",
+	 "{=mend}", unknown},
 	{"no-rate",
 	 "it had no annotation kubernetes.io/ingress-bandwidth or egress-bandwidth when it was made",
-	 ANNOTATE "kubernetes.io/egress-bandwidth=10M", no_rate},
+	 "kubectl -n {namespace} annotate --overwrite pod {pod} kubernetes.io/egress-bandwidth=10M",
+	 no_rate},
 	{"made-without-capability",
 	 "it was made when natra's element lacked the capability bandwidth, so its annotations had no effect",
 	 RECREATE, no_capability},
