@@ -3,6 +3,7 @@
 """The commands of `natractl doctor`, run as they are, give a pod all that it had or was to
 have. Needs root, as test_pods.py."""
 import json
+import os
 import subprocess
 import unittest
 
@@ -83,6 +84,23 @@ class Mends(States):
                     p.tool("set", ID, "--egress-rate", "0")
                     self.assertFalse(p.find()[check]["note"])
                 self.doCleanups()
+
+    def test_unshaped(self):
+        """What the record lacks, the pod's configuration may have; without both attach would be
+        asked for no limit, which it refuses."""
+        def start(p, *keys):
+            p.pod("web", RATES, None, *keys)
+            run(os.environ["NATRA_BARE"], BPFFS, str(p.path), ID, "shop/web")
+
+        p = self.patient()
+        start(p)
+        p.mend(p.find()["unshaped"]["mend"])
+        self.assertEqual(p.find(), {})
+        p.detach()
+        start(p, {"horizon": "1 year"})
+        found = p.find()
+        self.assertEqual({c: f["mend"] for c, f in found.items()},
+                         dict.fromkeys(("unshaped", "wrong-order"), "kubectl -n shop delete pod web"))
 
     def test_notes(self):
         """A pod with a note is sound: a script that asks for the exit code hears of faults alone."""

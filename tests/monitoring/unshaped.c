@@ -5,6 +5,11 @@
 
 #include <natra/natra.h>
 
+/* The plugin records no rate where the library has refused those that it was given. */
+#ifndef RATE
+#define RATE 1000000
+#endif
+
 int main(int argc, char **argv)
 {
 	struct natra_open_opts opts = NATRA_INIT(opts);
@@ -23,7 +28,7 @@ int main(int argc, char **argv)
 	target.id = argv[3];
 	target.label = argv[4];
 	target.ifname = "eth0";
-	policy.egress_rate_bits_per_sec = 1000000;
+	policy.egress_rate_bits_per_sec = RATE;
 	r = natra_record_unshaped(n, &target, &policy, "made for a test");
 	if (r < 0)
 		fprintf(stderr, "%s\n", natra_error(n));

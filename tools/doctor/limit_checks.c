@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../../src/policy/fields.h"
 #include "../../src/policy/mode.h"
 #include "../common/hold.h"
 #include "../common/text.h"
@@ -44,15 +45,47 @@ static char *attach_again(const struct finder *f)
 	return pod_attach_command(f->pod, f->node, &f->pod->info.policy);
 }
 
+/* Returns the command that limits a pod that runs without its limits. Its record has none where
+ * what it asks for was refused; then a new pod is to get them, if one is known to come. */
+static char *shape_command(const struct finder *f)
+{
+	const struct pod *pod = f->pod;
+	const char *slash = strchr(pod->name, '/');
+	struct shell shell = {0};
+
+	/* The classes of a record are not in its policy, which has their number alone. */
+	if (pod->info.policy.classes_len ||
+	    policy_has_limits(&pod->info.policy))
+		return attach_again(f);
+	if (pod->has_result && pod->wish_code == 0 &&
+	    policy_has_limits(&pod->wish.settings.policy))
+		return pod_attach_command(pod, f->node,
+					  &pod->wish.settings.policy);
+	if (slash) {
+		cleanup_text char *namespace = text_format(
+			"%.*s", (int)(slash - pod->name), pod->name);
+
+		shell_text(&shell, "kubectl -n ", strlen("kubectl -n "));
+		shell_quoted(&shell, namespace);
+		shell_text(&shell, " delete pod", strlen(" delete pod"));
+		shell_word(&shell, slash + 1);
+		return shell.text;
+	}
+	shell_text(&shell, f->node->natractl, strlen(f->node->natractl));
+	shell_word(&shell, "show");
+	shell_word(&shell, pod->id);
+	return shell.text;
+}
+
 static void unshaped(const struct finder *f)
 {
-	cleanup_text char *attach = NULL;
+	cleanup_text char *mend = NULL;
 
 	if (!f->pod->has_info || !f->pod->info.unshaped ||
 	    f->pod->info.interface_gone)
 		return;
-	attach = attach_again(f);
-	found(f, "reason", f->pod->info.reason, "attach", attach, NULL);
+	mend = shape_command(f);
+	found(f, "reason", f->pod->info.reason, "mend", mend, NULL);
 }
 
 static void gone(const struct finder *f)
@@ -416,7 +449,7 @@ const struct check checks_of_limits[] = {
 	{"netns",
 	 "its network namespace ({netns}) cannot be opened: {error}; so what is at its interface was not looked at",
 	 "lsns --type net --output NS,PID,COMMAND,NSFS", unseen},
-	{"unshaped", "it runs without its limits: {reason}", "{=attach}",
+	{"unshaped", "it runs without its limits: {reason}", "{=mend}",
 	 unshaped},
 	{"gone", "interface '{ifname}' does not exist any more",
 	 "{=natractl} gc", gone},
