@@ -48,7 +48,8 @@ static struct natra_stats stats_of(int number)
 		us * 10 / 8 * (uint64_t)(number * 37 % 100) / 100;
 	stats.egress.paced.bytes =
 		us * 10 / 8 * (uint64_t)(number * 53 % 100) / 100;
-	/* Two seconds of eight lose 2 Mbit/s. */
+	/* Two seconds of eight lose 2 Mbit/s, which are others for each pod. */
+	us += (uint64_t)number * 1000000;
 	if (number % 7 == 3)
 		stats.ingress.dropped_rate.bytes =
 			(us / 8000000 * 2000000 +

@@ -105,7 +105,9 @@ def run(root):
                  "var/lib/natra"):
         os.makedirs(f"{root}/image/{name}", exist_ok=True)
     yaml = cache.import_yaml()
-    chart = yaml.safe_load_all(sh(cache.HELM, "template", "natra", f"{cache.DEPLOY}/chart"))
+    # The version that helm takes for a cluster's is that of its own build.
+    chart = yaml.safe_load_all(sh(cache.HELM, "template", "natra", "--kube-version", "1.34.0",
+                                  f"{cache.DEPLOY}/chart"))
     spec = next(o for o in chart
                 if o["kind"] == "DaemonSet")["spec"]["template"]["spec"]
     os.chroot(root)
