@@ -32,8 +32,8 @@ static int swap_attachments(void)
 }
 
 /* Takes the place of libc's function, also for the library. */
-int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
-		   void *(*fn)(void *), void *arg)
+int pthread_create(pthread_t *newthread, const pthread_attr_t *attr,
+		   void *(*start_routine)(void *), void *arg)
 {
 	int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *),
 		      void *);
@@ -41,7 +41,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 	*(void **)&create = dlsym(RTLD_NEXT, __func__);
 	if (swap.thread && --swap.thread == 0)
 		swap.result = swap_attachments();
-	return create(thread, attr, fn, arg);
+	return create(newthread, attr, start_routine, arg);
 }
 
 static void open_swap(void)

@@ -269,7 +269,7 @@ static void make_sweeper(void)
 
 /* These take the place of libc's functions, also for the library. The sweeper gives this process
  * half a second to open the map that it removes. */
-int unlinkat(int fd, const char *name, int flags)
+int unlinkat(int fd, const char *name, int flag)
 {
 	int (*remove)(int, const char *, int);
 
@@ -280,7 +280,7 @@ int unlinkat(int fd, const char *name, int flags)
 		if (write(sweeper.begun, "", 1) == 1)
 			(void)nanosleep(&pause, NULL);
 	}
-	return remove(fd, name, flags);
+	return remove(fd, name, flag);
 }
 
 /* A sanitizer calls it before its own memory is there, and before dlsym works. */

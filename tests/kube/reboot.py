@@ -79,7 +79,8 @@ def first(cluster, _):
     write_network()
     cluster.node.start()
     report.shown("versions", cluster.node.versions())
-    # The node has been there for long. natra has to write to the disk what it installs.
+    # The node has been there for long, with the image. natra has to write to the disk what it installs.
+    cluster.node.load_image(cluster.arguments.image)
     os.sync()
     Agent.install(cluster)
     pod = pod_object("static", limits())

@@ -285,7 +285,7 @@ static void keep_busy(char **argv)
 		fail("connect");
 	begin = now_ns() + (long long)(number(argv[2]) * NS_PER_S);
 	end = begin + (long long)(number(argv[3]) * NS_PER_S);
-	while ((now = now_ns()) < end) {
+	while (now_ns() < end) {
 		int queued;
 
 		sent = fill(fd, sent, written_ns);

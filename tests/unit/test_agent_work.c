@@ -17,13 +17,18 @@ static void run(void *arg)
 {
 }
 
+static void note(char what)
+{
+	order[strlen(order)] = what;
+}
+
 /* Notes which job has ended. */
 static void done(void *arg, enum work_end end)
 {
 	const struct work *work = arg;
 
 	assert_int_equal(end, WORK_DONE);
-	order[strlen(order)] = (char)('a' + (work - works));
+	note((char)('a' + (work - works)));
 }
 
 /* What sets limits runs one after another, and nobody is overtaken. */
@@ -85,12 +90,12 @@ static void hang_in_child(void *arg)
 static void done_late(void *arg, enum work_end end)
 {
 	assert_int_equal(end, WORK_LATE);
-	strcat(order, "L");
+	note('L');
 }
 
 static void note_stuck(void *arg, const struct work *work)
 {
-	strcat(order, work->is_stuck ? "S" : "s");
+	note(work->is_stuck ? 'S' : 's');
 }
 
 static void until(struct workers *workers, const char *wanted)

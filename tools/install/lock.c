@@ -34,25 +34,33 @@ static int open_place(struct dir *ret, int root_fd)
 	return r == -ENOENT ? -EAGAIN : r;
 }
 
+static int lock_file(int fd)
+{
+	struct stat st;
+
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0)
+		return errno == EINTR ? -EAGAIN : -errno;
+	return st.st_nlink ? 0 : -EAGAIN;
+}
+
 /* Opens the file and locks it. Returns -EAGAIN while another process holds it, too, or if that has
  * just removed it. */
 static int try_lock(int root_fd, struct dir *place, int *ret_fd)
 {
-	cleanup_close int fd = -1;
-	int r = open_place(place, root_fd);
-	struct stat st;
+	int fd, r = open_place(place, root_fd);
 
 	if (r < 0)
 		return r;
 	fd = openat(place->fd, NAME,
 		    O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0)
+	if (fd < 0)
 		return errno == ENOENT || errno == EINTR ? -EAGAIN : -errno;
-	if (!st.st_nlink)
-		return -EAGAIN;
-	*ret_fd = fd;
-	fd = -1;
-	return 0;
+	r = lock_file(fd);
+	if (r < 0)
+		(void)close(fd);
+	else
+		*ret_fd = fd;
+	return r;
 }
 
 int lock_take(struct install *i)
