@@ -188,7 +188,9 @@ def third(cluster, _):
     sound(cluster, "no pod runs")
     agent.stop()
     report.equal("attachments and pins", (attachments(), pins()), ([], []))
-    report.equal("results and addresses", [*os.listdir(RESULTS), *Path(LEASES).glob("10.*")], [])
+    # Whose address it is, host-local reads in the file, and finds nothing in one that the power emptied.
+    report.equal("results and addresses", [*os.listdir(RESULTS), *(
+        p for p in Path(LEASES).glob("10.*") if p.stat().st_size)], [])
 
 
 BOOTS = {"first": first, "second": second, "third": third}

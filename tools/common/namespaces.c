@@ -260,12 +260,12 @@ int namespaces_parse(const char *text, cJSON **ret,
 	return r;
 }
 
-int namespaces_load(int root_fd, const char *path, cJSON **ret,
+int namespaces_load(const char *path, cJSON **ret,
 		    struct namespaces_error *error)
 {
-	cleanup_close int fd = dir_open_path(root_fd, path, O_RDONLY);
+	cleanup_close int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	cleanup_text char *text = NULL;
-	int r = fd < 0 ? fd : dir_read_fd(fd, &text);
+	int r = fd < 0 ? -errno : dir_read_fd(fd, &text);
 
 	*ret = NULL;
 	if (r == -ENOENT || r == -ENOTDIR)

@@ -36,9 +36,9 @@ struct namespace_rule {
 	const cJSON *allowed; /* a list of texts */
 };
 
-/* Reads a file below the directory root_fd. *ret is NULL, and 0 is returned, if there is none.
- * Returns -errno, and a line about it. */
-int namespaces_load(int root_fd, const char *path, cJSON **ret,
+/* Reads a file. *ret is NULL, and 0 is returned, if there is none. Returns -errno, and a line about
+ * it. */
+int namespaces_load(const char *path, cJSON **ret,
 		    struct namespaces_error *error);
 /* Parses a text, and looks at it as a whole. Returns -EINVAL and a line that names the field and
  * the value. */

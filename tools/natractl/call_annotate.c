@@ -2,7 +2,6 @@
 #include "call_annotate.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,13 +71,12 @@ static int read_pod(struct request *request, struct pod *pod)
  * the file cannot be read, as by the plugin with "onError": "continue". */
 static int find_rule(struct request *request, struct pod *pod)
 {
-	cleanup_close int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct namespaces_error error = {"is not there"};
 	int r;
 
 	if (!pod->path)
 		return 0;
-	r = namespaces_load(root, pod->path, &pod->file, &error);
+	r = namespaces_load(pod->path, &pod->file, &error);
 	if (r == 0)
 		r = namespaces_find(pod->file, pod->name, &pod->rule, &error);
 	if (r == 0 && (pod->file || !pod->needs_file))

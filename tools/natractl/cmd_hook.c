@@ -260,7 +260,6 @@ static int find_rules(const struct cli *cli, const struct state *s,
 	const char *path = cli->opts.value[OPT_NAMESPACES];
 	const char *names[2];
 	struct namespaces_error error = {"is not there"};
-	cleanup_close int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int r;
 
 	if (!path)
@@ -269,7 +268,7 @@ static int find_rules(const struct cli *cli, const struct state *s,
 	if (r)
 		return r;
 	ret->are_two = strcmp(names[0], names[1]) != 0;
-	r = namespaces_load(root, path, &ret->file, &error);
+	r = namespaces_load(path, &ret->file, &error);
 	for (size_t i = 0; r == 0 && ret->file && i < 2 && (!i || ret->are_two);
 	     i++) {
 		char pod[NATRA_NAME_MAX + 1];

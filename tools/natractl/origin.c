@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "origin.h"
 
-#include <fcntl.h>
-
 #include "../common/namespaces.h"
-#include "../common/text.h"
 
 /* Returns NULL if there is no file, or if it cannot be read, of which doctor tells. */
 static const cJSON *file(void)
@@ -13,12 +10,8 @@ static const cJSON *file(void)
 	static bool is_read;
 	struct namespaces_error error;
 
-	if (!is_read) {
-		cleanup_close int root =
-			open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-		(void)namespaces_load(root, NAMESPACES_FILE, &json, &error);
-	}
+	if (!is_read)
+		(void)namespaces_load(NAMESPACES_FILE, &json, &error);
 	is_read = true;
 	return json;
 }
