@@ -64,12 +64,11 @@ static char *shape_command(const struct finder *f)
 	if (slash) {
 		cleanup_text char *namespace = text_format(
 			"%.*s", (int)(slash - pod->name), pod->name);
+		const char *const words[] = {"kubectl", "-n",  namespace,
+					     "delete",  "pod", slash + 1,
+					     NULL};
 
-		shell_text(&shell, "kubectl -n ", strlen("kubectl -n "));
-		shell_quoted(&shell, namespace);
-		shell_text(&shell, " delete pod", strlen(" delete pod"));
-		shell_word(&shell, slash + 1);
-		return shell.text;
+		return shell_command(words);
 	}
 	shell_text(&shell, f->node->natractl, strlen(f->node->natractl));
 	shell_word(&shell, "show");

@@ -120,14 +120,11 @@ static void unreadable_result(const struct finder *f)
 			{"kubectl", "-n", one->namespace, "delete", "pod",
 			 one->name},
 		};
-		struct shell mend = {0};
+		cleanup_text char *mend = shell_command(mends[is_known]);
 
-		for (size_t word = 0; mends[is_known][word]; word++)
-			shell_word(&mend, mends[is_known][word]);
 		found(f, "path", one->path, "of", is_known ? " of " : "",
 		      "namespace", one->namespace, "slash", is_known ? "/" : "",
-		      "pod", one->name, "mend", mend.text, NULL);
-		free(mend.text);
+		      "pod", one->name, "mend", mend, NULL);
 	}
 }
 

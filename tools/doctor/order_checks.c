@@ -58,15 +58,12 @@ static void report_annotation(const struct finder *f, const char *key,
 	const char *const describe[] = {"kubectl",  "-n",  c->pod_namespace,
 					"describe", "pod", c->pod_name,
 					NULL};
-	struct shell mend = {0};
+	cleanup_text char *mend =
+		shell_command(is_limited ? describe : annotate);
 
-	for (const char *const *word = is_limited ? describe : annotate; *word;
-	     word++)
-		shell_word(&mend, *word);
 	(is_limited ? found_note : found)(
 		f, "when", is_limited ? "when it was made: " : "", "key", key,
-		"value", value, "why", why, "mend", mend.text, NULL);
-	free(mend.text);
+		"value", value, "why", why, "mend", mend, NULL);
 }
 
 /* Reports what only another pod mends, with the pod's name for kubectl. */
@@ -156,12 +153,10 @@ static char *recreate_command(const struct pod *pod)
 {
 	const char *const words[] = {
 		"kubectl", "-n",  pod->cached.pod_namespace,
-		"delete",  "pod", pod->cached.pod_name};
-	struct shell shell = {0};
+		"delete",  "pod", pod->cached.pod_name,
+		NULL};
 
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		shell_word(&shell, words[i]);
-	return shell.text;
+	return shell_command(words);
 }
 
 /* Returns the command that adds an annotation to those that are allowed. A list of the pod's

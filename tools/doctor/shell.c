@@ -39,3 +39,12 @@ void shell_word(struct shell *shell, const char *text)
 		shell_text(shell, " ", 1);
 	shell_quoted(shell, text);
 }
+
+char *shell_command(const char *const *words)
+{
+	struct shell shell = {0};
+
+	while (*words)
+		shell_word(&shell, *words++);
+	return shell.text;
+}

@@ -18,5 +18,7 @@ void shell_text(struct shell *shell, const char *text, size_t len);
 void shell_quoted(struct shell *shell, const char *text);
 /* Adds a word, quoted, behind a space if it is not the first one. */
 void shell_word(struct shell *shell, const char *text);
+/* Returns the command of these words, behind the last of which is NULL. The caller frees it. */
+char *shell_command(const char *const *words);
 
 #endif
