@@ -309,8 +309,7 @@ static int walk_id(void *arg, const char *path)
 	cleanup_pin_gen struct pin_gen gen = PIN_GEN_INIT;
 	struct natra_stats stats;
 	struct natra_info info;
-	bool has_stats;
-	int again = 0;
+	bool has_stats, is_again = false;
 	int r = pin_find_gen(walk->n, path, &gen);
 
 	/* It is being attached or detached. */
@@ -322,10 +321,13 @@ static int walk_id(void *arg, const char *path)
 		r = 0;
 	while (has_stats) {
 		r = read_stats(walk->n, &walk->views, &gen.record, 0, &stats);
-		if (r != -ENOENT ||
-		    (!look_again(walk->n, gen.record.id, &gen, &walk->views) &&
-		     again++))
+		if (r != -ENOENT)
 			break;
+		/* The first time its view may be of a bank that was there before. */
+		if (!look_again(walk->n, gen.record.id, &gen, &walk->views) &&
+		    is_again)
+			break;
+		is_again = true;
 		has_stats = !gen.record.unshaped;
 		r = 0;
 	}

@@ -339,12 +339,12 @@ static int upgrade(struct pods *pods)
 	int r = natra_foreach_attachment(pods->n, note_old, &pods->old);
 
 	pods->turns.until_ms += UPGRADES_MAX_MS;
-	/* Pods that take long at each upgrade are not always first. */
-	if (pods->old.len)
+	if (r == 0 && pods->old.len) {
+		/* Pods that take long at each upgrade are not always first. */
 		pods->old.first = (size_t)clock_ms() % pods->old.len;
-	if (r == 0 && pods->old.len)
 		r = turns_run(&pods->turns, upgrade_each, pods,
 			      &pods->report->failed);
+	}
 	free(pods->old.list);
 	return r;
 }

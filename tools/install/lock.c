@@ -88,7 +88,7 @@ int lock_take(struct install *i)
 	return r < 0 ? install_fail(i, r, "%s: %s", PATH, strerror(-r)) : 0;
 }
 
-void lock_release(struct install *i)
+void install_unlock(struct install *i)
 {
 	if (i->lock_fd >= 0)
 		(void)unlinkat(i->place.fd, NAME, 0);

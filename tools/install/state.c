@@ -18,7 +18,7 @@ void install_free(struct install *i)
 {
 	if (!i)
 		return;
-	lock_release(i);
+	install_unlock(i);
 	dir_close(&i->net);
 	dir_close(&i->bin);
 	dir_close(&i->multus);
@@ -31,11 +31,6 @@ void install_free(struct install *i)
 	free(i->plugin_status);
 	free(i->error);
 	free(i);
-}
-
-void install_unlock(struct install *i)
-{
-	lock_release(i);
 }
 
 const char *install_error(const struct install *i)

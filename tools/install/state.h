@@ -42,6 +42,5 @@ __attribute__((format(printf, 3, 4))) int install_fail(struct install *i, int r,
 
 /* Takes the lock of the node's installers, for which it waits 10 s. */
 int lock_take(struct install *i);
-void lock_release(struct install *i);
 
 #endif
