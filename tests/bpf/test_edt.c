@@ -217,7 +217,8 @@ static bool has_tai(void)
 
 	assert_int_equal(uname(&name), 0);
 	major = strtol(name.release, &end, 10);
-	minor = strtol(end + (*end == '.'), NULL, 10);
+	assert_int_equal(*end, '.');
+	minor = strtol(end + 1, NULL, 10);
 	return major > 6 || (major == 6 && minor >= 11);
 }
 

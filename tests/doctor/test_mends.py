@@ -90,7 +90,7 @@ class Mends(States):
         asked for no limit, which it refuses."""
         def start(p, *keys):
             p.pod("web", RATES, None, *keys)
-            run(os.environ["NATRA_BARE"], BPFFS, str(p.path), ID, "shop/web")
+            run(os.environ["NATRA_UNSHAPED"], BPFFS, str(p.path), ID, "shop/web", "0")
 
         p = self.patient()
         start(p)

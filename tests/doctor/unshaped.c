@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Records an interface of a network namespace as one without its limits, as the plugin
- * does with onError=continue. usage: unshaped BPFFS NETNS ID LABEL */
+ * does with onError=continue: without a rate where the library has refused those that it was given.
+ * usage: unshaped BPFFS NETNS ID LABEL EGRESS_RATE_BITS_PER_SEC */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <natra/natra.h>
-
-/* The plugin records no rate where the library has refused those that it was given. */
-#ifndef RATE
-#define RATE 1000000
-#endif
 
 int main(int argc, char **argv)
 {
@@ -18,7 +15,7 @@ int main(int argc, char **argv)
 	struct natra *n;
 	int r;
 
-	if (argc != 5)
+	if (argc != 6)
 		return 2;
 	opts.bpffs_path = argv[1];
 	r = natra_open(&n, &opts);
@@ -28,7 +25,7 @@ int main(int argc, char **argv)
 	target.id = argv[3];
 	target.label = argv[4];
 	target.ifname = "eth0";
-	policy.egress_rate_bits_per_sec = RATE;
+	policy.egress_rate_bits_per_sec = strtoull(argv[5], NULL, 10);
 	r = natra_record_unshaped(n, &target, &policy, "made for a test");
 	if (r < 0)
 		fprintf(stderr, "%s\n", natra_error(n));

@@ -131,7 +131,7 @@ def break_all(node, unshaped):
     node.load(node.pods["flood"], "-u", "-b", "8M", "-l", str(SIZE))
     node.load(node.pods["mice"], "-b", "4M", "-R")
     bare = node.pods["bare"]
-    sh(unshaped, BPFFS, bare.path, "test/bare", "shop/bare")
+    sh(unshaped, BPFFS, bare.path, "test/bare", "shop/bare", "1000000")
     for link in pod_pins(node.pods["check"], "_link"):
         os.unlink(link)
     neighbour.Neighbour()
