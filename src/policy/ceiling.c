@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which of two values of a field limits a pod more, and a policy kept below another one. */
 #include "policy/fields.h"
+#include "policy/policy.h"
 
 #include <string.h>
 
 #define LEAST_BURST_BITS 8
 
-/* Returns how many bits a burst is that follows the rate of its direction. */
-static uint64_t default_burst(const struct policy_field *field,
-			      const struct natra_policy *policy)
+/* Returns what a field is with the defaults filled in. */
+static uint64_t effective_of(const struct policy_field *field,
+			     const struct natra_policy *policy)
 {
-	return (field->of == offsetof(struct natra_policy,
-				      ingress_rate_bits_per_sec)
-			? policy->ingress_rate_bits_per_sec
-			: policy->egress_rate_bits_per_sec) /
-	       2;
+	const struct natra_policy effective = policy_effective(policy);
+
+	return policy_field_get(field, &effective);
 }
 
 bool policy_field_is_lower(const struct policy_field *field,
@@ -35,13 +34,11 @@ bool policy_field_is_lower(const struct policy_field *field,
 			return wanted && (!value || wanted < value);
 		return policy_field_is_of_group(field) && wanted < value;
 	case POLICY_BURST:
-		return wanted &&
-		       wanted < (value ? value : default_burst(field, has));
 	case POLICY_SIZE:
-		return wanted && wanted < value;
+		return wanted && wanted < effective_of(field, has);
 	case POLICY_PERCENT:
 		return (wanted ? wanted : field->standard) <
-		       (value ? value : field->standard);
+		       effective_of(field, has);
 	case POLICY_FAST_PASS:
 		return wanted > value;
 	case POLICY_GROUP:
@@ -97,7 +94,7 @@ void policy_lower_to(struct natra_policy *policy,
 					       : ceilings->fast_pass;
 		/* A burst that follows the rate may be the shorter one by that. */
 		if (field->unit == POLICY_BURST && !has)
-			has = default_burst(field, policy);
+			has = effective_of(field, policy);
 		if (value == ceiling || !is_ceiling(field) ||
 		    policy_field_is_lower(
 			    field, is_rate ? ceilings : &with_rates, has))
@@ -138,7 +135,7 @@ static void share_bursts(struct natra_policy *policy,
 
 		if (field->unit != POLICY_BURST)
 			continue;
-		each = given ? given : default_burst(field, ceilings);
+		each = effective_of(field, ceilings);
 		each /= policy->classes_len + 1;
 		if (each && (value ? value > each : given != 0))
 			policy_field_set(field, policy,

@@ -344,6 +344,24 @@ TH_TEST(the_lowest_holds_beside_a_rate_of_the_pods)
 	assert_int_equal(s.policy.ingress_packet_rate_per_sec, 9);
 }
 
+/* The default of a key that the configuration lacks is its ceiling as well. */
+TH_TEST(a_lower_threshold_than_the_default_is_the_lowest)
+{
+	static const struct natra_annotation lower = {
+		"natra.io/heavy-hitter-threshold", "4000"};
+	static const struct natra_annotation higher = {
+		"natra.io/heavy-hitter-threshold", "1M"};
+	const char *members =
+		"\"logFile\":\"\",\"precedence\":\"lowest\",\"egressRate\":\"10M\","
+		"\"allowAnnotations\":[\"heavy-hitter-threshold\"]";
+
+	conf = conf_with(members);
+	read_asked(&lower, 1);
+	assert_int_equal(s.policy.heavy_hitter_threshold_bytes, 4000);
+	read_asked(&higher, 1);
+	assert_int_equal(s.policy.heavy_hitter_threshold_bytes, 0);
+}
+
 /* ADD would fail for these each time, so that STATUS has to refuse them. */
 TH_TEST(what_the_library_refuses_is_no_key)
 {

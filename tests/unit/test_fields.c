@@ -233,6 +233,35 @@ TH_TEST(what_is_lower_limits_more)
 	}
 }
 
+/* What a policy does not name counts with its default: a paced burst has the pacer's length, and the
+ * threshold is that of the slower direction. */
+TH_TEST(what_is_lower_than_a_default_limits_more)
+{
+	const struct natra_policy limited = {
+		.ingress_rate_bits_per_sec = 8000000,
+		.egress_rate_bits_per_sec = 80000000,
+		.ingress_mode = NATRA_INGRESS_MODE_PACE,
+	};
+	static const struct {
+		const char *name;
+		uint64_t lower, other;
+	} rows[] = {
+		{"ingress_burst_bits", 399999, 400000},
+		{"egress_burst_bits", 39999999, 40000000},
+		{"heavy_hitter_threshold_bytes", 99999, 100000},
+	};
+
+	for (size_t i = 0; i < TH_LEN(rows); i++) {
+		const struct policy_field *field = policy_fields;
+
+		while (strcmp(field->name, rows[i].name) != 0)
+			field++;
+		if (!policy_field_is_lower(field, &limited, rows[i].lower) ||
+		    policy_field_is_lower(field, &limited, rows[i].other))
+			fail_msg("%s", rows[i].name);
+	}
+}
+
 TH_TEST(longest_delay_is_that_of_the_programs)
 {
 	assert_true(POLICY_DELAY_MAX_NS == NATRA_DELAY_MAX_NS);
