@@ -31,11 +31,14 @@
  *  instead, of which members of later versions take a part, so that it stays as long as it is,
  *  also in a copy. */
 #ifdef __cplusplus
+extern "C++" {
 template <typename T> struct natra_bare {
 	typedef T type;
 };
-template <typename T> struct natra_bare<T &> {
+template <typename T> struct natra_bare<const T> {
 	typedef T type;
+};
+template <typename T> struct natra_bare<T &> : natra_bare<T> {
 };
 template <typename T> static inline typename natra_bare<T>::type natra_initial()
 {
@@ -43,6 +46,7 @@ template <typename T> static inline typename natra_bare<T>::type natra_initial()
 
 	t.sz = sizeof(t);
 	return t;
+}
 }
 #define NATRA_INIT(var) natra_initial<decltype(var)>()
 #else

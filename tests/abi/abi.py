@@ -161,12 +161,23 @@ class Header(Case):
 	*again = (struct natra_info)NATRA_INIT(*again);
 	if (again->sz != sizeof(struct natra_info))
 		return 1;
+	const struct natra_info fixed = NATRA_INIT(fixed);
+	if (fixed.sz != sizeof(fixed))
+		return 1;
+"""
+        # A C++ program may take the header as one of C.
+        include = """#ifdef __cplusplus
+extern "C" {
+#endif
+#include <natra/natra.h>
+#ifdef __cplusplus
+}
+#endif
 """
         for compiler, options in compilers():
             with self.subTest(compiler):
                 out = self.build(compiler, options,
-                                 f"#include <natra/natra.h>\n"
-                                 f"int main(void)\n{{\n{body}\treturn 0;\n}}\n")
+                                 f"{include}int main(void)\n{{\n{body}\treturn 0;\n}}\n")
                 self.must(*RUNNER, out)
 
     def test_only_c_headers(self):
