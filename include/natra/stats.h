@@ -55,10 +55,11 @@ struct natra_direction_stats {
 	struct natra_count over_connections;
 	/** Packets on which the link itself depends (ARP, IPv6 neighbour
 	 *  discovery, IEEE 802.1X, LLDP, LACP, STP) that passed uncharged, up to
-	 *  4 kB at once and 4 kB in each second, of which one sender into the pod
-	 *  has a quarter. What exceeds that, and all else that is not
-	 *  IP, counts like IP, each EtherType as one flow. In a direction that
-	 *  has no rate all of them count as `unlimited`. */
+	 *  4 kB at once and 4 kB in each second. Into the pod, a sender of more than a
+	 *  quarter of that, or of an eighth of it in each second, has none of it.
+	 *  What exceeds that, and all else that is not IP, counts like IP, each
+	 *  EtherType as one flow. In a direction that has no rate all of them count
+	 *  as `unlimited`. */
 	struct natra_count other;
 	uint64_t delay_sum_ns; /**< asked of all packets paced */
 	/** Events that were reported, see natra_events_open, and flows that became
