@@ -84,7 +84,7 @@ class Terminal:
     def keys(self, *keys):
         self.tmux("send-keys", *keys)
 
-    def wait(self, good, seconds=10):
+    def wait(self, good, seconds=30):
         """Return the first screen that is good."""
         end = time.monotonic() + seconds
         while True:
