@@ -186,8 +186,8 @@ NATRA_API int natra_policy_check(struct natra *n,
  *                     policy->classes points to: one piece of memory, which the caller
  *                     frees with free() when the policy is not needed any more.
  * @return 0; -EINVAL bad value, and natra_error() names the annotation and the value, or
- *         an allowed one that natra does not know, or a number of `policy` that is out of
- *         range; -ENOMEM.
+ *         an allowed one that natra does not know, or, also with skip_bad, a number of `policy`
+ *         that is out of range, or a list of subnets that is bad; -ENOMEM.
  */
 NATRA_API int natra_policy_annotate(struct natra *n,
 				    struct natra_policy *policy,

@@ -165,10 +165,10 @@ static int read_classes(struct natra *n, const struct natra_annotation *one,
 	changed.classes = list;
 	if (r == 0)
 		r = check_classes(&changed, wrong, sizeof(wrong));
-	if (r < 0) {
-		(void)refuse_value(n, one, wrong);
-		return r;
-	}
+	if (r == -EINVAL)
+		return refuse_value(n, one, wrong);
+	if (r < 0)
+		return fail_errno(n, r, "read annotation %s", one->name);
 	*policy = changed;
 	*ret = TAKE_PTR(list);
 	return 0;
@@ -222,6 +222,10 @@ int policy_annotate(struct natra *n, struct natra_policy *policy,
 	int r = with_field(n, policy_check_ranges(policy, error_room(n),
 						  HANDLE_ERROR_MAX));
 
+	/* The classes that a pod asks for are judged beside them. */
+	if (r == 0)
+		r = with_field(n, policy_check_subnets(policy, error_room(n),
+						       HANDLE_ERROR_MAX));
 	if (r == 0)
 		r = check_allowed(n, asked);
 	if (r == 0)

@@ -265,10 +265,8 @@ int class_list_parse(const char *text, struct natra_class **ret_list,
 		items += *at == ',' || *at == ';';
 	list = calloc(1, NATRA_CLASSES_MAX * sizeof(*list) +
 				 items * sizeof(*subnets) + strlen(text) + 1);
-	if (!list) {
-		(void)snprintf(ret_wrong, size, "there is no memory");
+	if (!list)
 		return -ENOMEM;
-	}
 	subnets = (const char **)(list + NATRA_CLASSES_MAX);
 	copy = (char *)(subnets + items);
 	copy_list(copy, text);

@@ -9,7 +9,7 @@
 #include <natra/natra.h>
 
 /* Reads one to NATRA_CLASSES_MAX classes, which semicolons separate. *ret_list is one piece
- * of memory, which the caller frees. Returns 0, or -EINVAL or -ENOMEM, and what is wrong
+ * of memory, which the caller frees. Returns 0, or -ENOMEM, or -EINVAL and what is wrong
  * with the list. */
 int class_list_parse(const char *text, struct natra_class **ret_list,
 		     size_t *ret_len, char *ret_wrong, size_t size);

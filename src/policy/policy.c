@@ -167,7 +167,7 @@ static int check_blocks(const char *name, const char *const *blocks, size_t len,
 	return 0;
 }
 
-static int check_subnets(const struct natra_policy *p, char *ret_error,
+int policy_check_subnets(const struct natra_policy *p, char *ret_error,
 			 size_t size)
 {
 	int r;
@@ -184,7 +184,7 @@ static int check_subnets(const struct natra_policy *p, char *ret_error,
 	if (r == 0)
 		r = check_blocks("unshaped_subnets", p->unshaped_subnets,
 				 p->unshaped_subnets_len, ret_error, size);
-	return r < 0 ? r : classes_check(p, ret_error, size);
+	return r;
 }
 
 int policy_check_ranges(const struct natra_policy *p, char *ret_error,
@@ -216,7 +216,9 @@ int policy_check(const struct natra_policy *p, char *ret_error, size_t size)
 		r = check_count(&policy_fields[i], p, ret_error, size);
 	if (r == 0)
 		r = check_member(p, ret_error, size);
-	return r < 0 ? r : check_subnets(p, ret_error, size);
+	if (r == 0)
+		r = policy_check_subnets(p, ret_error, size);
+	return r < 0 ? r : classes_check(p, ret_error, size);
 }
 
 uint32_t policy_gso_segs(const struct natra_policy *policy, bool paced)

@@ -32,10 +32,13 @@ enum leg {
 #define POLICY_FAIR_SHIFT_HELD    24
 #define POLICY_FAIR_SHIFT_POLICED 26
 
-/* Both return 0, or -EINVAL and a line about the field that is wrong. The first looks at each
- * number by itself: what it needs beside it may come later. */
+/* These return 0, or -EINVAL and a line about the field that is wrong. The first looks at each
+ * number by itself: what it needs beside it may come later. The second looks at the shaped and
+ * the unshaped subnets, but not at those of classes. */
 int policy_check_ranges(const struct natra_policy *policy, char *ret_error,
 			size_t size);
+int policy_check_subnets(const struct natra_policy *policy, char *ret_error,
+			 size_t size);
 int policy_check(const struct natra_policy *policy, char *ret_error,
 		 size_t size);
 

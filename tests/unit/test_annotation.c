@@ -11,7 +11,15 @@
 
 static struct natra *n;
 static char lines[4096];
-static int worst; /* the level of the last line */
+static int worst;      /* the level of the last line */
+static int fails = -1; /* the call of calloc that fails; less than 0: none */
+
+void *__real_calloc(size_t count, size_t size);
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+	return fails >= 0 && fails-- == 0 ? NULL : __real_calloc(count, size);
+}
 
 static void log_fn(void *arg, enum natra_log_level level, const char *line)
 {
@@ -415,6 +423,90 @@ TH_TEST(classes_stand_beside_others)
 				strstr(natra_error(n),
 				       "is in 'unshaped_subnets' and in 'a'"));
 	}
+}
+
+/* They are the caller's, which no pod can mend. */
+TH_TEST(bad_lists_of_the_policy_are_no_annotations_fault)
+{
+	static const struct natra_annotation one = {"natra.io/classes",
+						    "a=10.0.0.0/8"};
+	static const char *const none[] = {NULL}, *const bad_block[] = {
+							  "10.0.0.0"};
+	static const struct {
+		const char *const *list;
+		const char *text;
+	} rows[] = {
+		{none, "shaped_subnets: '' is not a CIDR block"},
+		{bad_block, "shaped_subnets: '10.0.0.0' is not a CIDR block"},
+	};
+	struct natra_annotations asked = all_of(&one, 1);
+
+	for (size_t i = 0; i < 2 * TH_LEN(rows); i++) {
+		struct natra_policy policy = both;
+
+		asked.skip_bad = i % 2;
+		policy.shaped_subnets = rows[i / 2].list;
+		policy.shaped_subnets_len = 1;
+		assert_int_equal(annotate(&policy, &asked), -EINVAL);
+		assert_string_equal(natra_error(n), rows[i / 2].text);
+		assert_int_equal(natra_error_code(n), NATRA_CODE_FIELD);
+		assert_string_equal(natra_error_about(n), "shaped_subnets");
+		assert_string_equal(lines, "");
+		assert_null(policy.classes);
+	}
+}
+
+TH_TEST(classes_of_the_policy_are_left_to_its_check)
+{
+	static const struct natra_annotation one = {"natra.io/classes", "a"};
+	static const char *const none[] = {NULL};
+	const struct natra_class own = {.sz = sizeof(own),
+					.name = "own",
+					.subnets = none,
+					.subnets_len = 1};
+	struct natra_annotations asked = all_of(&one, 0);
+	struct natra_policy policy = both;
+
+	policy.classes = &own;
+	policy.classes_len = 1;
+	assert_int_equal(annotate(&policy, &asked), 0);
+	assert_ptr_equal(policy.classes, &own);
+	asked.annotations_len = 1;
+	assert_int_equal(annotate(&policy, &asked), 0);
+	assert_string_equal(policy.classes[0].name, "a");
+}
+
+/* A value is not bad because there is no memory for it. */
+TH_TEST(no_memory_is_no_annotations_fault)
+{
+	static const struct natra_annotation one = {"natra.io/classes",
+						    "a=10.0.0.0/8"};
+	static const char *const subnets[] = {"10.1.0.0/16"};
+	struct natra_annotations asked = all_of(&one, 1);
+	int r = -ENOMEM, failed = 0;
+
+	asked.skip_bad = true;
+	while (r == -ENOMEM) {
+		struct natra_policy policy = both;
+
+		policy.shaped_subnets = subnets;
+		policy.shaped_subnets_len = 1;
+		fails = failed;
+		r = annotate(&policy, &asked);
+		fails = -1;
+		if (r == 0)
+			break;
+		failed++;
+		assert_int_equal(r, -ENOMEM);
+		assert_int_equal(natra_error_code(n), NATRA_CODE_NONE);
+		assert_string_equal(natra_error_about(n), "");
+		assert_string_equal(
+			natra_error(n),
+			"read annotation natra.io/classes: Cannot allocate memory");
+		assert_null(policy.classes);
+	}
+	assert_int_equal(r, 0);
+	assert_true(failed > 3);
 }
 
 TH_TEST(input_is_checked)
