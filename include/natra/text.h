@@ -43,7 +43,7 @@ NATRA_API int natra_parse_time(const char *text, uint64_t *ret_ns);
  * @param ret_class  one piece of memory, which the caller frees with free().
  * @param ret_item   where in `text` the item that is wrong begins; may be NULL. Set on
  *                   failure only.
- * @return 0; -EINVAL not a class; -ERANGE a number out of range; -ENOMEM.
+ * @return 0; -EINVAL not a class, or a bad `base`; -ERANGE a number out of range; -ENOMEM.
  */
 NATRA_API int natra_parse_class(const char *text,
 				const struct natra_class *base,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "policy/class_check.h"
+#include "policy/class_text.h"
 #include "policy/policy.h"
 
 /* A member that is put behind the last one would change no size if there were padding, so that
@@ -234,4 +235,15 @@ int natra_policy_check(struct natra *n, const struct natra_policy *policy)
 	if (!begin_call(n))
 		return -EINVAL;
 	return finish(n, policy_in(n, policy, &p, &automatic, &subnets));
+}
+
+int natra_parse_class(const char *text, const struct natra_class *base,
+		      struct natra_class **ret_class, const char **ret_item)
+{
+	struct natra none = {0}; /* There is no handle to ask for the text. */
+	struct natra_class known;
+
+	if (base && struct_in(&none, "base", &known, EXTENT_CLASS, base) < 0)
+		return -EINVAL;
+	return class_parse(text, base ? &known : NULL, ret_class, ret_item);
 }

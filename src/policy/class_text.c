@@ -156,8 +156,18 @@ static int read_class(char *text, struct made *m, const char **ret_item)
 	return r;
 }
 
-int natra_parse_class(const char *text, const struct natra_class *base,
-		      struct natra_class **ret_class, const char **ret_item)
+/* Returns whether the subnets are there that a class says it has. */
+static bool has_all_subnets(const struct natra_class *class)
+{
+	for (size_t i = 0; i < class->subnets_len; i++) {
+		if (!class->subnets || !class->subnets[i])
+			return false;
+	}
+	return true;
+}
+
+int class_parse(const char *text, const struct natra_class *base,
+		struct natra_class **ret_class, const char **ret_item)
 {
 	cleanup_free struct natra_class *class = NULL;
 	struct made m = {0};
@@ -166,8 +176,7 @@ int natra_parse_class(const char *text, const struct natra_class *base,
 	char *copy;
 	int r;
 
-	if (!text || !ret_class ||
-	    (base && base->subnets_len && !base->subnets))
+	if (!text || !ret_class || (base && !has_all_subnets(base)))
 		return -EINVAL;
 	class = calloc(1, room_for(text, base, &subnets));
 	if (!class) {

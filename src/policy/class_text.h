@@ -8,6 +8,10 @@
 
 #include <natra/natra.h>
 
+/* Does what natra_parse_class does, for a class of this version's size. */
+int class_parse(const char *text, const struct natra_class *base,
+		struct natra_class **ret_class, const char **ret_item);
+
 /* Reads one to NATRA_CLASSES_MAX classes, which semicolons separate. *ret_list is one piece
  * of memory, which the caller frees. Returns 0, or -ENOMEM, or -EINVAL and what is wrong
  * with the list. */

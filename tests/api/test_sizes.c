@@ -49,6 +49,15 @@ static int check_class(const void *class)
 	return natra_policy_check(n, &policy);
 }
 
+static int parse_class(const void *base)
+{
+	struct natra_class *class = NULL;
+	int r = natra_parse_class("a", base, &class, NULL);
+
+	free(class);
+	return r;
+}
+
 /* Each function calls the library with one struct, of this type, that may have a wrong size. */
 #define CALLS(CALL)                                                            \
 	CALL(open_with, open_opts, open_close(arg))                            \
@@ -71,7 +80,8 @@ static int check_class(const void *class)
 	CALL(stats, stats, natra_stats(n, ID, arg))                            \
 	CALL(read_event, event, natra_events_read(events, arg))                \
 	CALL(group_set, group_info, natra_group_set(n, arg))                   \
-	CALL(classes, class, check_class(arg))
+	CALL(classes, class, check_class(arg))                                 \
+	CALL(base_class, class, parse_class(arg))
 
 typedef int (*call_fn)(void *arg);
 
@@ -101,8 +111,8 @@ static void refuse(const char *name, call_fn fn, void *object, size_t size,
 	r = KEPT(fn(object));
 	if (r != -EINVAL)
 		fail_msg("%s with %zu: %d: %s", name, sz, r, natra_error(n));
-	/* natra_open has no handle yet that could tell. */
-	if (fn != open_with)
+	/* These have no handle that could tell. */
+	if (fn != open_with && fn != base_class)
 		says(n, ".sz: ", "is not its size");
 	for (size_t i = sizeof(sz); i < size; i++)
 		assert_int_equal(bytes[i], 0x5a);
@@ -170,7 +180,7 @@ TH_TEST(reserved_bytes_are_read)
 	struct natra_annotations asked = NATRA_INIT(asked);
 	struct natra_group_info group = NATRA_INIT(group);
 	struct natra_policy policy = policy_of(10, 10);
-	struct natra_class *of = NULL;
+	struct natra_class base = NATRA_INIT(base), *of = NULL;
 
 	for (size_t i = 0; i < sizeof(opts.reserved); i++) {
 		opts.reserved[i] = 1;
@@ -187,6 +197,12 @@ TH_TEST(reserved_bytes_are_read)
 		asked.reserved[i] = 0;
 	}
 	assert_int_equal(natra_policy_annotate(n, &policy, &asked, &of), 0);
+	for (size_t i = 0; i < TH_LEN(base.room); i++) {
+		base.room[i] = 1;
+		assert_int_equal(parse_class(&base), -EINVAL);
+		base.room[i] = 0;
+	}
+	assert_int_equal(parse_class(&base), 0);
 	group.name = "new";
 	group.ingress_rate_bits_per_sec = 1000000;
 	group.room[7] = 1;

@@ -105,6 +105,21 @@ TH_TEST(bad_text_is_refused)
 	assert_int_equal(natra_parse_class(NULL, NULL, NULL, NULL), -EINVAL);
 }
 
+TH_TEST(base_has_all_its_subnets)
+{
+	static const char *const none[] = {"10.0.0.0/8", NULL};
+	struct natra_class base = {.sz = sizeof(base), .subnets_len = 2};
+	struct natra_class *c = NULL;
+
+	assert_int_equal(natra_parse_class("a", &base, &c, NULL), -EINVAL);
+	base.subnets = none;
+	assert_int_equal(natra_parse_class("a", &base, &c, NULL), -EINVAL);
+	assert_null(c);
+	base.subnets_len = 1;
+	assert_int_equal(natra_parse_class("a", &base, &c, NULL), 0);
+	free(c);
+}
+
 static const char *const v4[] = {"10.0.0.0/8", "10.1.2.3/8"};
 static const char *const v4_again[] = {"10.9.0.0/16", "10.255.0.0/8"};
 static const char *const v6[] = {"fd00::/8"};
