@@ -63,11 +63,13 @@ NATRA_API enum natra_code natra_error_code(const struct natra *n);
 /** @brief What the handle's last error is about, until its next call: with
  *         NATRA_CODE_FIXED and NATRA_CODE_LIMITS_DIFFER the member of the policy, or
  *         "subnets" for either list, with
- *         NATRA_CODE_CLASSES_DIFFER the class, or "classes" if only their number differs,
+ *         NATRA_CODE_CLASSES_DIFFER the class at the first place in which they differ (the
+ *         policy's, if it has one there), or "classes" if the policy gives no list,
  *         with NATRA_CODE_BYPASSED the direction,
  *         with NATRA_CODE_ANNOTATION the annotation,
  *         with NATRA_CODE_FIELD the argument or the struct's member ("policy.sz" if a struct
- *         has no such size), or several by commas of which one is needed,
+ *         has no such size), or several by commas of which one is needed; for a member of the
+ *         policy's automatic group or classes, "automatic_group" or "classes",
  *         or "allowAnnotations" for `allowed`; else "". Owned by the handle. */
 NATRA_API const char *natra_error_about(const struct natra *n);
 

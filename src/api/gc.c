@@ -153,6 +153,10 @@ int natra_gc(struct natra *n, const char *network, const char *const *keep,
 	if (keep_len && !network)
 		return refuse(n, -EINVAL, "keep: %zu ids without a network",
 			      keep_len);
+	for (size_t i = 0; i < keep_len; i++) {
+		if (!keep[i])
+			return refuse(n, -EINVAL, "keep: an id is missing");
+	}
 	r = read_attachments(&all, &index);
 	if (r == 0) {
 		n->netns_index = index;

@@ -113,6 +113,8 @@ int group_check_member(const struct natra_policy *p, char *ret_error,
 		       size_t size)
 {
 	struct natra_group_info group;
+	char wrong[256];
+	int r;
 
 	if (!memchr(p->group, '\0', sizeof(p->group))) {
 		(void)snprintf(ret_error, size, "group: longer than %d bytes",
@@ -125,11 +127,16 @@ int group_check_member(const struct natra_policy *p, char *ret_error,
 						  : "group_is_automatic");
 		return -EINVAL;
 	}
-	if (!p->automatic_group)
-		return p->group[0] ? group_check_name("group", p->group,
-						      ret_error, size)
-				   : 0;
+	if (!p->group[0])
+		return 0;
+	r = group_check_name("group", p->group, ret_error, size);
+	if (r < 0 || !p->automatic_group)
+		return r;
 	group = *p->automatic_group;
 	group.name = p->group;
-	return group_check(&group, ret_error, size);
+	r = group_check(&group, wrong, sizeof(wrong));
+	/* The policy has members of the same names. */
+	if (r < 0)
+		(void)snprintf(ret_error, size, "automatic_group: %s", wrong);
+	return r;
 }

@@ -119,6 +119,24 @@ TH_TEST(policy_fields)
 	}
 }
 
+/* A policy and its automatic group have members of the same names. */
+TH_TEST(automatic_group)
+{
+	struct natra_group_info group = NATRA_INIT(group);
+	struct natra_policy policy = policy_of(10, 10);
+
+	group.ingress_rate_bits_per_sec = 1000000;
+	policy.automatic_group = &group;
+	(void)snprintf(policy.group, sizeof(policy.group), "a\n");
+	refuse_policy(&policy, "group", NULL);
+	(void)snprintf(policy.group, sizeof(policy.group), "a");
+	group.ingress_rate_bits_per_sec = 2 * NATRA_RATE_MAX_BITS_PER_SEC;
+	refuse_policy(&policy, "automatic_group",
+		      "ingress_rate_bits_per_sec: 2000000000000000");
+	group.sz = 1;
+	refuse_policy(&policy, "automatic_group.sz", "1");
+}
+
 static void refuse_target(const struct natra_target *target, int r,
 			  const char *name, const char *text)
 {
@@ -264,6 +282,7 @@ TH_TEST(null_arguments)
 {
 	struct natra_target target = pod_target(&pod, LIVE);
 	struct natra_policy policy = policy_of(10, 10);
+	const char *const keep[] = {NULL, LIVE};
 	size_t len = 1;
 
 	GIVES(-EINVAL, natra_probe(n, NULL));
@@ -295,6 +314,9 @@ TH_TEST(null_arguments)
 	GIVES(-EINVAL, natra_foreach_neighbour(n, LIVE, NULL, NULL));
 	GIVES(-EINVAL, natra_foreach_attachment(n, NULL, NULL));
 	GIVES(-EINVAL, natra_gc(n, "net", NULL, 1, NULL));
+	GIVES(-EINVAL, natra_gc(n, "", keep, 2, NULL));
+	says(n, "keep", NULL);
+	is_about("keep");
 }
 
 /* The error of an earlier call must not be reported for another call. */

@@ -82,7 +82,15 @@ TH_TEST(bad_members_are_refused)
 	p.group[3] = 'g';
 	p.group_is_automatic = true;
 	p.automatic_group = &limits;
-	assert_policy_refused(&p, "ingress_rate_bits_per_sec");
+	assert_policy_refused(&p,
+			      "automatic_group: ingress_rate_bits_per_sec, ");
+	limits.ingress_rate_bits_per_sec = NATRA_RATE_MAX_BITS_PER_SEC + 1;
+	assert_policy_refused(&p,
+			      "automatic_group: ingress_rate_bits_per_sec: ");
+	limits.ingress_rate_bits_per_sec = 0;
+	p.group[3] = '\n';
+	assert_policy_refused(&p, "group: has a control character");
+	p.group[3] = 'g';
 	limits.egress_rate_bits_per_sec = 5;
 	p.group_floor_bits_per_sec = 15 * MBIT;
 	assert_policy_refused(&p, "is over ingress_rate_bits_per_sec");
