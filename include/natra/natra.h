@@ -156,7 +156,7 @@ NATRA_API int natra_status(struct natra *n);
 
 /**
  * @brief Check a policy without touching the kernel.
- * @return 0; -EINVAL, and natra_error() names the field and the value.
+ * @return 0; -EINVAL, and natra_error() names the field and the value; -ENOMEM.
  */
 NATRA_API int natra_policy_check(struct natra *n,
 				 const struct natra_policy *policy);
@@ -512,7 +512,8 @@ NATRA_API int natra_foreach_neighbour(struct natra *n, const char *id,
  *                checked as by natra_attach.
  * @param reason  one line, cut after 255 bytes; natra_error(n) is allowed.
  * @return 0; -EINVAL bad field; -ENODEV no such interface; -ENOENT no such netns; -EBUSY,
- *         -EBADE as natra_attach; -EPERM; -ENOMEM; others as the kernel returned them.
+ *         -EBADE as natra_attach; -ECANCELED; -EPERM; -ENOMEM; others as the kernel returned
+ *         them.
  */
 NATRA_API int natra_record_unshaped(struct natra *n,
 				    const struct natra_target *target,

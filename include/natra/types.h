@@ -257,9 +257,9 @@ struct natra_policy {
 	 *  peers that are neither shaped nor in a class are exempt.
 	 *
 	 *  Read during the call only. NULL in what natra_query reports, which has the
-	 *  lengths: natra_foreach_subnet has the blocks. natra_attach alone refuses
-	 *  NULL with a length: the other functions accept a policy as natra_query
-	 *  reported it. */
+	 *  lengths: natra_foreach_subnet has the blocks. natra_attach, natra_preload
+	 *  and natra_record_unshaped refuse NULL with a length: the other functions
+	 *  accept a policy as natra_query reported it. */
 	const char *const *shaped_subnets;
 	size_t shaped_subnets_len;
 	const char *const *unshaped_subnets;
