@@ -281,7 +281,10 @@ static int read_entry(struct natra_events *events,
 	struct ring_view view = {0};
 	int r = ring_read(&events->view, entry, &events->lost);
 
-	if (r || !ring_is_replaced(events->n, &events->view))
+	if (r)
+		return r;
+	r = ring_is_replaced(events->n, &events->view);
+	if (r <= 0)
 		return r;
 	r = ring_open(events->n, &view);
 	if (r < 0)

@@ -107,16 +107,20 @@ void ring_sweep(struct natra *n)
 			 last_error(n));
 }
 
-static bool find_inode(const char *dir, unsigned long *ret_inode)
+/* Returns -ENOENT, without an error text, if there is no ring. */
+static int find_inode(struct natra *n, const char *dir,
+		      unsigned long *ret_inode)
 {
 	char path[PIN_PATH_MAX + 32];
 	struct stat st;
 
 	(void)snprintf(path, sizeof(path), "%s/%s", dir, ring_name);
 	if (stat(path, &st) < 0)
-		return false;
+		return errno == ENOENT || errno == ENOTDIR
+			       ? -ENOENT
+			       : fail_errno(n, -errno, "'%s'", path);
 	*ret_inode = st.st_ino;
-	return true;
+	return 0;
 }
 
 int ring_open(struct natra *n, struct ring_view *ret_view)
@@ -131,9 +135,9 @@ int ring_open(struct natra *n, struct ring_view *ret_view)
 		return r;
 	/* The inode is read first: if the ring is replaced before it is opened,
 	 * ring_is_replaced() reports that once more than needed, and not too seldom. */
-	if (!find_inode(dir, &view.inode))
-		return -ENOENT;
-	r = open_ring(n, dir, &fd);
+	r = find_inode(n, dir, &view.inode);
+	if (r == 0)
+		r = open_ring(n, dir, &fd);
 	if (r < 0)
 		return r;
 	map = mmap(NULL, sizeof(*view.map), PROT_READ, MAP_SHARED, fd, 0);
@@ -153,13 +157,17 @@ void ring_close(struct ring_view *view)
 	*view = (struct ring_view){0};
 }
 
-bool ring_is_replaced(struct natra *n, const struct ring_view *view)
+int ring_is_replaced(struct natra *n, const struct ring_view *view)
 {
 	char dir[PIN_PATH_MAX];
 	unsigned long inode;
+	int r = pin_dir_events_path(n, dir);
 
-	return pin_dir_events_path(n, dir) == 0 && find_inode(dir, &inode) &&
-	       inode != view->inode;
+	if (r == 0)
+		r = find_inode(n, dir, &inode);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	return inode != view->inode;
 }
 
 static uint32_t number_of(const struct natra_event_entry *entry)

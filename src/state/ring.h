@@ -10,7 +10,6 @@
 #ifndef NATRA_STATE_RING_H
 #define NATRA_STATE_RING_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/handle.h"
@@ -45,8 +44,8 @@ int ring_open(struct natra *n, struct ring_view *ret_view);
 void ring_close(struct ring_view *view);
 #define cleanup_ring_view __attribute__((cleanup(ring_close)))
 
-/* Returns whether another ring is pinned by now. */
-bool ring_is_replaced(struct natra *n, const struct ring_view *view);
+/* Returns 1 if another ring is pinned by now, 0 if not, or -errno. */
+int ring_is_replaced(struct natra *n, const struct ring_view *view);
 
 /* Reads the next event: returns 1, or 0 if there is none at present. Adds to
  * *lost how many were overwritten before they were read. */

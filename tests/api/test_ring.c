@@ -7,9 +7,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -111,6 +113,39 @@ TH_TEST(another_map_in_its_place)
 	attach(logged, NATRA_SLI_ON);
 	assert_non_null(strstr(log_text, "there are no events: "));
 	natra_close(logged);
+}
+
+/* Returns the result of a process that may not look for the ring: of its first read if it has a
+ * reader, or else of opening one. */
+static int result_without_permission(bool has_reader)
+{
+	pid_t pid = fork();
+	int status = 0;
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct natra_event event = NATRA_INIT(event);
+		struct natra_events *events = NULL;
+
+		if ((has_reader && natra_events_open(n, &events) < 0) ||
+		    !rig_drop_capability(CAP_DAC_OVERRIDE) ||
+		    !rig_drop_capability(CAP_DAC_READ_SEARCH))
+			_exit(0);
+		_exit(-(has_reader ? natra_events_read(events, &event)
+				   : natra_events_open(n, &events)));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return -WEXITSTATUS(status);
+}
+
+/* It is not told that there are no events, which would look as if nothing were attached. */
+TH_TEST(permission_is_missing)
+{
+	attach(n, NATRA_SLI_OFF);
+	rig_sh("chmod 700 %s && chown 1 %s", path_of(""), path_of(""));
+	assert_int_equal(result_without_permission(false), -EACCES);
+	assert_int_equal(result_without_permission(true), -EACCES);
 }
 
 /* Returns what the programs of an attachment write into events of its egress. */
