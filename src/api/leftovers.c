@@ -8,9 +8,28 @@
 #include "attach/identity.h"
 #include "attach/leftovers.h"
 #include "attach/limits.h"
+#include "attach/order.h"
 #include "attach/scene.h"
 #include "util/cleanup.h"
 #include "util/str.h"
+
+/* Looks up the interface that has a name. It has to be that of the id, as for natra_attach: the
+ * limits that a drain lifts, and a removal restores, are those of the id. */
+static int look_named(struct natra *n, const struct natra_target *t, int pod_fd,
+		      struct scene *ret_scene)
+{
+	cleanup_pin_gen struct pin_gen attached = PIN_GEN_INIT;
+	struct pin_dir dir = PIN_DIR_INIT;
+	const char *id = t->id ? t->id : "";
+	int r = scene_look_named(n, pod_fd, id, t->ifname, ret_scene);
+
+	if (r < 0 || !id[0])
+		return r;
+	r = pin_dir_path(n, id, dir.path);
+	if (r == 0)
+		r = order_look_before(n, &dir, ret_scene, &attached);
+	return r < 0 ? r : 0;
+}
 
 /* Finds the interface that the caller means and what is left beside it. */
 static int begin(struct natra *n, const struct natra_target *target,
@@ -30,8 +49,7 @@ static int begin(struct natra *n, const struct natra_target *target,
 	if (t.ifname && t.ifname[0]) {
 		r = netns_open(n, &t, &pod_fd);
 		if (r == 0)
-			r = scene_look_named(n, pod_fd, t.id ? t.id : "",
-					     t.ifname, &scene);
+			r = look_named(n, &t, pod_fd, &scene);
 	} else if (t.id && t.id[0]) {
 		/* An id alone stands for the interface that is on record. */
 		r = attachment_find_any(n, t.id, &gen);
@@ -94,9 +112,7 @@ static int lift_or_restore(struct natra *n, const struct natra_target *target,
 	/* Limits of another ABI cannot be told apart from no limits. */
 	if (r == -ENOENT || r == -ESTALE)
 		return 0;
-	if (r < 0 || gen.record.unshaped ||
-	    (t.ifname && t.ifname[0] &&
-	     strcmp(t.ifname, gen.record.pod.ifname) != 0))
+	if (r < 0 || gen.record.unshaped)
 		return r;
 	return lifted ? limits_lift(n, &gen, lifted, ret_lifting)
 		      : limits_restore(n, &gen);

@@ -105,9 +105,8 @@ static int refuse_move(struct natra *n, const struct pin_gen *before)
 }
 
 int order_look_before(struct natra *n, const struct pin_dir *dir,
-		      const struct order *order, struct pin_gen *ret_before)
+		      const struct scene *scene, struct pin_gen *ret_before)
 {
-	const struct scene *scene = &order->scene;
 	int r = dir->is_new ? -ENOENT : pin_find_gen(n, dir->path, ret_before);
 
 	/* What natra of another ABI has attached is replaced like this one's. */

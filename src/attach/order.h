@@ -29,12 +29,12 @@ void order_set_link(struct record_link *link, const struct link_info *info,
 bool order_is_for(const struct record *record, const struct scene *scene);
 
 /*
- * Looks for what the order's id has already. An id stays with its interface while that exists:
+ * Looks for what the directory's id has already. An id stays with its interface while that exists:
  * another one is refused, see identity_check; so is one in another namespace. Returns 1 if there
  * is something, of any ABI, 0 if not, or -errno.
  */
 int order_look_before(struct natra *n, const struct pin_dir *dir,
-		      const struct order *order, struct pin_gen *ret_before);
+		      const struct scene *scene, struct pin_gen *ret_before);
 /* Lets the new generation count from now on, or undoes it. Processes in the pod may have changed the
  * interface since order_look_before, if there is a generation before (NULL: none): then it returns
  * -EBADE, and until that is sure, the one before counts, also if this process is killed. */

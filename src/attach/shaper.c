@@ -545,7 +545,7 @@ int shaper_attach(struct natra *n, const struct pin_dir *dir,
 	r = link_check_type(n, &order->scene.pod);
 	if (r < 0)
 		return r;
-	r = order_look_before(n, dir, order, &before);
+	r = order_look_before(n, dir, &order->scene, &before);
 	if (r < 0)
 		return r;
 	exists = r == 1;

@@ -34,7 +34,7 @@ int unshaped_record(struct natra *n, const struct pin_dir *dir,
 	bool exists;
 	int r;
 
-	r = order_look_before(n, dir, order, &before);
+	r = order_look_before(n, dir, &order->scene, &before);
 	if (r < 0)
 		return r;
 	exists = r == 1;

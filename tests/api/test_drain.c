@@ -217,6 +217,76 @@ TH_TEST(own_limits_do_not_hold_meanwhile)
 	assert_int_equal(natra_detach(n, &target), 1);
 }
 
+static uint64_t unlimited(void)
+{
+	struct natra_stats stats = NATRA_INIT(stats);
+
+	assert_int_equal(natra_stats(n, "web", &stats), 0);
+	return stats.backstop.unlimited.packets;
+}
+
+/* The limits are those of the interface, which may have got another name. */
+TH_TEST(own_limits_do_not_hold_meanwhile_by_a_new_name)
+{
+	struct natra_target target = pod_target(&pod, "web");
+	struct natra_policy policy = policy_of(10, 20);
+	uint64_t before;
+
+	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
+	add_tbf();
+	kill_it(stop_while_it_drains());
+	rig_sh("ip -n old link set eth0 down &&"
+	       "ip -n old link set eth0 name tap0 up");
+	target.ifname = "tap0";
+	GIVES(-EBADE, natra_check(n, "web", NULL));
+	OK(natra_remove_leftovers(n, &target));
+	assert_int_equal(natra_check(n, "web", &policy), 0);
+
+	add_tbf();
+	fill(HOST, "8kbit");
+	before = unlimited();
+	OK(natra_drain_leftovers(n, &target));
+	assert_in_range(unlimited() - before, 100, 200);
+	assert_int_equal(natra_check(n, "web", &policy), 0);
+	assert_int_equal(natra_detach(n, &target), 1);
+}
+
+static void is_other(int r)
+{
+	assert_int_equal(r, -EBADE);
+	assert_int_equal(natra_error_code(n), NATRA_CODE_OTHER_INTERFACE);
+	says(n, "interface", "web");
+}
+
+/* What waits on another interface, in whichever namespace, lifts no limits of this one. */
+TH_TEST(own_limits_hold_while_another_interface_is_meant)
+{
+	struct pod other = pod_make("other");
+	struct natra_target target = pod_target(&pod, "web");
+	struct natra_target wrong = pod_target(&other, "web");
+	struct natra_leftovers found = NATRA_INIT(found);
+	struct natra_policy policy = policy_of(10, 20);
+
+	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
+	rig_sh("tc qdisc add dev h-other root handle 1: " TBF);
+	rig_sh("ip -n old link add eth1 type veth peer name nobody");
+	fill("h-other", "8kbit");
+	for (int i = 0; i < 2; i++) {
+		is_other(KEPT(natra_drain_leftovers(n, &wrong)));
+		is_other(KEPT(natra_find_leftovers(n, &wrong, &found)));
+		is_other(KEPT(natra_remove_leftovers(n, &wrong)));
+		is_other(KEPT(natra_attach(n, &wrong, &policy, NULL)));
+		wrong = target;
+		wrong.ifname = "eth1";
+	}
+	/* Another id means no limits of natra's. */
+	wrong.id = "none";
+	OK(natra_find_leftovers(n, &wrong, &found));
+	assert_int_equal(natra_check(n, "web", &policy), 0);
+	pod_remove(&other);
+	assert_int_equal(natra_detach(n, &target), 1);
+}
+
 static void collect_garbage(void)
 {
 	size_t removed;
