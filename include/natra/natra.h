@@ -561,7 +561,8 @@ NATRA_API int natra_gc(struct natra *n, const char *network,
  * takes effect at once. An automatic group of the same name is another one, which
  * attachments alone make, change and remove (see natra_policy).
  *
- * @param group  what it shall be; the members behind `room` are ignored.
+ * @param group  what it shall be; the members behind `room` are ignored, but those that this
+ *               library does not know have to be 0, as in all structs.
  * @return 0; -EINVAL bad field; -ENOENT no such parent; -ENOSPC there are
  *         NATRA_GROUPS_MAX others; -ERANGE the floors of its members, or those of the
  *         groups in its parent, are more than the rate; -ELOOP a parent with a

@@ -84,7 +84,9 @@ int natra_detach(struct natra *n, const struct natra_target *target)
 		/* The namespace is gone, or the path is the empty file that was
 		 * its mount point. */
 		if (!t.id || !t.id[0])
-			return finish(n, 0);
+			return r == -ENOENT || netns_is_left(t.netns)
+				       ? finish(n, 0)
+				       : r;
 	} else if (r < 0) {
 		return r;
 	}
@@ -122,14 +124,17 @@ int natra_find(struct natra *n, const struct natra_target *target, char *ret_id,
 		return -EINVAL;
 	if (!ret_id)
 		return refuse(n, -EINVAL, "ret_id: missing");
-	r = target_in(n, target, &t);
+	r = struct_in(n, "target", &t, EXTENT_TARGET, target);
+	/* An id is not read, so that it may be anything. */
+	t.id = NULL;
+	if (r == 0)
+		r = target_in(n, &t, &t);
 	if (r == 0)
 		r = netns_open(n, &t, &fd);
 	if (r < 0)
 		return r;
 	if (!t.ifname || !t.ifname[0])
 		return refuse(n, -EINVAL, "ifname: missing");
-	t.id = NULL;
 	r = resolve_id(n, &t, fd, id);
 	if (r == -ENOENT)
 		return with_code(

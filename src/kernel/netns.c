@@ -12,6 +12,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <linux/nsfs.h>
 
 #include "util/cleanup.h"
@@ -21,6 +22,19 @@
 #endif
 
 #define SELF_NETNS "/proc/thread-self/ns/net"
+
+#define NAMED_MAX (sizeof(NETNS_NAMED_DIR) + 256)
+
+/* Returns the path that a path or name stands for, or NULL if that is too long. */
+static const char *path_of(const char *netns, char named[NAMED_MAX])
+{
+	if (strchr(netns, '/'))
+		return netns;
+	return snprintf(named, NAMED_MAX, "%s/%s", NETNS_NAMED_DIR, netns) <
+			       (int)NAMED_MAX
+		       ? named
+		       : NULL;
+}
 
 static int open_netns(const char *path)
 {
@@ -52,7 +66,7 @@ static bool is_own(int fd)
 
 int netns_open(struct natra *n, const struct natra_target *target, int *ret_fd)
 {
-	char named[sizeof(NETNS_NAMED_DIR) + 256];
+	char named[NAMED_MAX];
 	const char *path = target->netns;
 	cleanup_close int fd = -1;
 	int r;
@@ -73,13 +87,10 @@ int netns_open(struct natra *n, const struct natra_target *target, int *ret_fd)
 		*ret_fd = is_own(fd) ? -1 : TAKE_FD(fd);
 		return 0;
 	}
-	if (!strchr(path, '/')) {
-		if (snprintf(named, sizeof(named), "%s/%s", NETNS_NAMED_DIR,
-			     path) >= (int)sizeof(named))
-			return refuse(n, -EINVAL, "netns: '%s' is too long",
-				      path);
-		path = named;
-	}
+	path = path_of(path, named);
+	if (!path)
+		return refuse(n, -EINVAL, "netns: '%s' is too long",
+			      target->netns);
 	fd = open_netns(path);
 	if (fd < 0)
 		return with_code(
@@ -92,6 +103,19 @@ int netns_open(struct natra *n, const struct natra_target *target, int *ret_fd)
 			      target->netns);
 	*ret_fd = is_own(fd) ? -1 : TAKE_FD(fd);
 	return 0;
+}
+
+bool netns_is_left(const char *netns)
+{
+	char named[NAMED_MAX], byte;
+	const char *path = path_of(netns, named);
+	cleanup_close int fd = path ? open_netns(path) : -1;
+	struct stat st;
+
+	/* Files of /proc have a size of 0, too, and so have those of namespaces, which cannot
+	 * be read. */
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	       read(fd, &byte, 1) == 0;
 }
 
 int netns_inode(struct natra *n, int fd, uint64_t *ret_inode)

@@ -4,6 +4,7 @@
 #ifndef NATRA_KERNEL_NETNS_H
 #define NATRA_KERNEL_NETNS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/handle.h"
@@ -20,6 +21,10 @@ struct netns_id {
 /* Opens target->netns or duplicates target->netns_fd; -1 in *ret_fd means the
  * caller's own, also if it was named. */
 int netns_open(struct natra *n, const struct natra_target *target, int *ret_fd);
+
+/* Returns whether a path or name leads to an empty file, as it is left where a namespace was
+ * mounted. */
+bool netns_is_left(const char *netns);
 
 /* Returns 0 if the descriptor is of a network namespace, and -EINVAL if it is
  * of something else. */

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define MOUNT_POINT "/run/netns/left"
+
 static void fail_first(void)
 {
 	struct natra_info info = NATRA_INIT(info);
@@ -103,6 +105,13 @@ TH_TEST(what_is_not_missed_is_no_error)
 	SILENT(natra_detach(n, &target));
 	target.id = NULL;
 	SILENT(natra_detach(n, &target));
+	/* The mount point of a namespace stays as an empty file. */
+	rig_sh("touch " MOUNT_POINT);
+	target.netns = MOUNT_POINT;
+	SILENT(natra_detach(n, &target));
+	target.netns = strrchr(MOUNT_POINT, '/') + 1;
+	SILENT(natra_detach(n, &target));
+	rig_sh("rm " MOUNT_POINT);
 	target = pod_target(&pod, NULL);
 	target.ifname = "nosuch0";
 	SILENT(natra_detach(n, &target));

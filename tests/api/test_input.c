@@ -151,7 +151,7 @@ static void refuse_target(const struct natra_target *target, int r,
 TH_TEST(target_texts)
 {
 	struct natra_target target = pod_target(&pod, "input-other");
-	char longer[400];
+	char longer[400], found[NATRA_ID_MAX + 1];
 
 	memset(longer, 'x', sizeof(longer));
 	longer[NATRA_ID_MAX + 1] = '\0';
@@ -159,6 +159,9 @@ TH_TEST(target_texts)
 	refuse_target(&target, -EINVAL, "id", "255");
 	GIVES(-EINVAL, natra_detach(n, &target));
 	says(n, "id", "255");
+	/* It is not read. */
+	OK(natra_find(n, &target, found, sizeof(found)));
+	assert_string_equal(found, LIVE);
 	target = pod_target(&pod, "input-other");
 	target.network = longer;
 	refuse_target(&target, -EINVAL, "network", "255");
@@ -227,6 +230,33 @@ TH_TEST(target_netns)
 	refuse_target(&target, -EINVAL, "netns_fd", NULL);
 	assert_int_equal(close(null_fd), 0);
 	assert_int_equal(close(mnt_fd), 0);
+}
+
+/* A namespace that is gone has no attachment, but what is no namespace is a mistake. With an id
+ * it is not needed. */
+TH_TEST(target_netns_of_a_detach)
+{
+	struct natra_target target = pod_target(&pod, NULL);
+	static const char *const bad[] = {
+		"/etc/passwd",
+		"/proc/self/ns/mnt",
+		"/proc/self/status",
+		"",
+	};
+	char longer[400];
+
+	for (size_t i = 0; i < TH_LEN(bad); i++) {
+		target.netns = bad[i];
+		GIVES(-EINVAL, natra_detach(n, &target));
+		says(n, "netns", bad[i]);
+	}
+	memset(longer, 'x', sizeof(longer));
+	longer[sizeof(longer) - 1] = '\0';
+	target.netns = longer;
+	GIVES(-EINVAL, natra_detach(n, &target));
+	says(n, "netns", NULL);
+	target.id = "input-other";
+	OK(natra_detach(n, &target));
 }
 
 TH_TEST(no_rate)
