@@ -175,6 +175,8 @@ static void *change_again(void *arg)
 
 		policy.sli = i & 2 ? NATRA_SLI_ON : NATRA_SLI_OFF;
 		*result = natra_attach(other, &target, &policy, NULL);
+		/* Who waits for a lock looks now and then, and has to find it free some time. */
+		(void)usleep(1000);
 	}
 	natra_close(other);
 	return NULL;
