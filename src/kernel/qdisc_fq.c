@@ -145,15 +145,20 @@ int qdisc_fq_add(struct natra *n, struct netlink *nl, uint32_t ifindex)
 	if (r < 0)
 		return r;
 
-	/* NLM_F_REPLACE is needed because a sysctl can make fq the default
-	 * qdisc. The kernel changes natra's own in place. */
-	msg = netlink_tc(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, ifindex,
-			 TC_H_ROOT, QDISC_FQ_HANDLE);
+	/* Without NLM_F_REPLACE the kernel changes natra's own in place, and lets a new one take the
+	 * place of a default, which has no handle, but of no other that has come since. */
+	msg = netlink_tc(RTM_NEWQDISC, NLM_F_CREATE, ifindex, TC_H_ROOT,
+			 QDISC_FQ_HANDLE);
 	if (!msg || put_fq(msg) < 0)
 		return fail_errno(n, -ENOMEM, "netlink message");
 	r = netlink_request(nl, msg, NULL, NULL);
 	if (r == -ENOENT)
 		return refuse(n, -EOPNOTSUPP, "this kernel has no fq qdisc");
+	if (r == -EEXIST)
+		return with_code(
+			n, NATRA_CODE_OTHER_QDISC,
+			refuse(n, -EBUSY,
+			       "another qdisc has just been installed"));
 	if (r < 0)
 		return fail_errno(n, r, "install fq on ifindex %u (%s)",
 				  ifindex, nl->extack);
