@@ -503,7 +503,8 @@ NATRA_API int natra_foreach_neighbour(struct natra *n, const char *id,
  * For callers that go on when natra_attach failed. natra_query and
  * natra_foreach_attachment report it (`unshaped`, `reason`); its counters are 0;
  * natra_check returns -EBADE and names the reason, natra_configure -EOPNOTSUPP;
- * natra_attach replaces it; natra_detach and natra_gc remove it.
+ * natra_attach replaces it, but refuses (-EBADE) another interface of the same netns while
+ * this one exists; natra_detach and natra_gc remove it.
  *
  * If the id has limits on this interface already, these still hold: they stay, nothing
  * is recorded, and the call succeeds. If it has limits on another one, see natra_attach.

@@ -221,8 +221,6 @@ int identity_check(struct natra *n, const struct pin_gen *gen, int pod_fd,
 	uint32_t elsewhere;
 	int r;
 
-	if (record->unshaped)
-		return 0;
 	r = netns_run(n, pod_fd, look_around, &look);
 	if (r == 0)
 		r = ask_index(n, gen, false, &elsewhere);

@@ -109,6 +109,15 @@ int scene_look_recorded(struct natra *n, int pod_fd,
 	return r;
 }
 
+/* Returns whether an unshaped record's index is another interface's by now. No program tells where
+ * its own one is; and since there are none to look for, any namespace will do. */
+static bool is_taken(struct natra *n, const struct record *record,
+		     const struct link_info *pod)
+{
+	return record->unshaped &&
+	       identity_look(n, record, pod) == IDENTITY_OTHER;
+}
+
 int scene_look_named(struct natra *n, int pod_fd, const char *id,
 		     const char *ifname, struct scene *ret_scene)
 {
@@ -118,7 +127,8 @@ int scene_look_named(struct natra *n, int pod_fd, const char *id,
 
 	if (is_attached && strcmp(gen.record.pod.ifname, ifname) == 0) {
 		r = scene_look_recorded(n, pod_fd, &gen.record.pod, ret_scene);
-		if (r != -ENODEV)
+		if (r != -ENODEV &&
+		    (r < 0 || !is_taken(n, &gen.record, &ret_scene->pod)))
 			return r;
 	} else if (r < 0 && r != -ENOENT) {
 		return r;

@@ -30,7 +30,8 @@ int scene_look_recorded(struct natra *n, int pod_fd,
 			struct scene *ret_scene);
 
 /* Looks up the interface that a caller means by an id ("": none) and a name: the one
- * that was attached by both, if it is still there, or else as scene_look. */
+ * that was attached by both, or recorded without limits, if it is still there, or else as
+ * scene_look. */
 int scene_look_named(struct natra *n, int pod_fd, const char *id,
 		     const char *ifname, struct scene *ret_scene);
 

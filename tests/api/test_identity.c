@@ -308,4 +308,57 @@ TH_TEST(another_pod_gets_the_id_when_the_first_is_gone)
 	each_mode(other_pod);
 }
 
+/* Makes a record of an interface without limits, which no program follows. */
+static void record_and_move(void)
+{
+	rig_sh("ip netns add " INNER);
+	assert_int_equal(give_up(), 0);
+	ifindex = rig_query(n, ID).ifindex;
+	move();
+}
+
+/* Another interface has its index, and it is back under its name. */
+TH_TEST(unshaped_one_is_found_by_its_port)
+{
+	record_and_move();
+	rig_sh("ip -n " POD " link add other index %u " DECOY " && ip -n " INNER
+	       " link set eth0 netns " POD " && ip -n " POD " link set eth0 up",
+	       ifindex);
+	assert_int_equal(attach_again(), 0);
+	assert_true(rig_query(n, ID).ifindex != ifindex);
+	OK(natra_check(n, ID, NULL));
+	still_limits();
+	rig_detach(n, ID);
+	rig_sh("ip netns del " INNER);
+}
+
+/* Another one has its name, which gets no limits in its place until it does not exist any more:
+ * then it was made anew. */
+TH_TEST(decoy_of_an_unshaped_one)
+{
+	uint32_t decoy;
+
+	record_and_move();
+	for (int way = 0; way < 2; way++) {
+		char *before;
+
+		decoy = way ? 4711 : ifindex;
+		rig_sh("ip -n " POD " link add eth0 index %u " DECOY, decoy);
+		before = rig_state();
+		is_other(attach_again());
+		is_other(give_up());
+		rig_same_state(before);
+		free(before);
+		assert_true(rig_query(n, ID).unshaped);
+		if (!way)
+			rig_sh("ip -n " POD " link del eth0");
+	}
+	rig_sh("ip link del " NODE_SIDE);
+	assert_int_equal(attach_again(), 0);
+	assert_int_equal(rig_query(n, ID).ifindex, decoy);
+	OK(natra_check(n, ID, NULL));
+	rig_detach(n, ID);
+	rig_sh("ip netns del " INNER);
+}
+
 POD_MAIN()

@@ -97,6 +97,18 @@ TH_TEST(attach_again)
 	holds(ID);
 }
 
+TH_TEST(attach_after_a_failure)
+{
+	struct natra_target t = target();
+	struct natra_policy policy = policy_of(10, 20);
+
+	OK(natra_record_unshaped(n, &t, &policy, "no reason"));
+	ifindex = rig_query(n, ID).ifindex;
+	rename_link();
+	attach(&t, &policy);
+	holds(ID);
+}
+
 /* Nobody may have taken the name. */
 TH_TEST(attach_again_without_a_dummy)
 {
