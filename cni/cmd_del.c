@@ -19,6 +19,14 @@ static void remove_leftovers(struct call *call)
 			  natra_error(call->n));
 }
 
+/* Returns whether a detach was refused because somebody holds the pod's netns where natra does not
+ * see it: a runtime would try again for as long as that lasts, and the pod could not be removed. What
+ * stays is on record, for natra_gc. */
+static bool is_hidden(const struct call *call, int r)
+{
+	return r == -EBUSY && natra_error_code(call->n) != NATRA_CODE_LOCKED;
+}
+
 int cmd_del(struct call *call)
 {
 	struct natra_target target = NATRA_INIT(target);
@@ -31,12 +39,15 @@ int cmd_del(struct call *call)
 	target.netns = call->env.netns[0] ? call->env.netns : NULL;
 	r = natra_detach(call->n, &target);
 	/* The network namespace only makes the search faster, and no lock is waited for twice. */
-	if (r < 0 && target.netns &&
-	    natra_error_code(call->n) != NATRA_CODE_LOCKED) {
+	if (r < 0 && r != -EBUSY && target.netns) {
 		target.netns = NULL;
 		r = natra_detach(call->n, &target);
 	}
-	if (r < 0)
+	if (is_hidden(call, r)) {
+		log_write(&call->log, NATRA_LOG_WARN, "%s",
+			  natra_error(call->n));
+		call->outcome = "left to gc";
+	} else if (r < 0)
 		return failure_of_natra(&call->failure, call->n, r,
 					CNI_NOT_REMOVED);
 	remove_leftovers(call);

@@ -312,8 +312,9 @@ NATRA_API int natra_upgrade(struct natra *n, const char *id);
  * side, which others may use by now.
  *
  * @return 1 removed; 0 there was nothing; -EINVAL; -EBUSY `ifname` alone, and the interface
- *         has another id (natra_find tells it), or a lock; -ECANCELED; -EPERM; -ENOMEM; others
- *         as the kernel returned them.
+ *         has another id (natra_find tells it), or a lock, or a netns that is hidden from this
+ *         process has the attachment's filters (clsact): all of it stays; -ECANCELED; -EPERM;
+ *         -ENOMEM; others as the kernel returned them.
  */
 NATRA_API int natra_detach(struct natra *n, const struct natra_target *target);
 
@@ -541,14 +542,13 @@ NATRA_API int natra_foreach_attachment(struct natra *n, natra_attachment_fn fn,
  *
  * It needs CAP_SYS_PTRACE where a network namespace has no file in /run/netns
  * and only processes with more capabilities than this one hold it. Without that
- * privilege, or in a pid namespace of its own, it does not see such a namespace, and removes
- * attachments by filters (clsact) in it as if they were gone, but for those of a veth or netkit, whose
- * other end shows that they are there: packets pass their programs, and share the limits of
- * whatever is attached in their place later.
+ * privilege, or in a pid namespace of its own, it does not see such a namespace. An attachment by
+ * filters (clsact) in it stays: if it is of a veth or netkit, whose other end shows that it is there,
+ * without an error unless `keep` lacks it, and else -EBUSY says so.
  *
  * @param keep         ids, which need a network; NULL if keep_len is 0.
  * @param ret_removed  how many; may be NULL.
- * @return 0; the first error, after trying them all; -EINVAL; -EPERM; -ENOMEM.
+ * @return 0; the first error, after trying them all; -EINVAL; -EBUSY; -EPERM; -ENOMEM.
  */
 NATRA_API int natra_gc(struct natra *n, const char *network,
 		       const char *const *keep, size_t keep_len,

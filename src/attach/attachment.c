@@ -2,6 +2,7 @@
 #include "attach/attachment.h"
 
 #include <errno.h>
+#include <time.h>
 
 #include "attach/identity.h"
 #include "kernel/netns_find.h"
@@ -138,4 +139,11 @@ int attachment_visit(struct natra *n, const struct record_link *link,
 	int r = attachment_open_netns(n, link, hint_fd, &fd);
 
 	return r < 0 ? r : netns_run(n, fd, fn, arg);
+}
+
+void attachment_wait_dying(void)
+{
+	const struct timespec pause = {.tv_nsec = 50 * 1000000L};
+
+	(void)nanosleep(&pause, NULL);
 }

@@ -46,4 +46,9 @@ int attachment_open_netns(struct natra *n, const struct record_link *link,
 int attachment_visit(struct natra *n, const struct record_link *link,
 		     int hint_fd, int (*fn)(void *arg), void *arg);
 
+/* The kernel takes down what is in a namespace a while after that cannot be found any more: what
+ * still exists is looked at so often, with a pause in between. */
+#define DYING_LOOKS 20
+void attachment_wait_dying(void);
+
 #endif

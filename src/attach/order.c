@@ -2,7 +2,6 @@
 #include "attach/order.h"
 
 #include <errno.h>
-#include <time.h>
 
 #include "attach/attachment.h"
 #include "attach/check.h"
@@ -11,10 +10,6 @@
 #include "state/journal.h"
 #include "util/cleanup.h"
 #include "util/str.h"
-
-/* An interface of a namespace that has gone is waited for so often, for so long. */
-#define DYING_LOOKS 20
-#define DYING_MS    50
 
 void order_set_link(struct record_link *link, const struct link_info *info,
 		    const struct netns_id *netns)
@@ -78,12 +73,11 @@ static bool has_netns(struct natra *n, const struct pin_gen *before)
  * that cannot be found any more, and TCX links stay on them until then. */
 static int exists_for_good(struct natra *n, const struct pin_gen *before)
 {
-	const struct timespec pause = {.tv_nsec = DYING_MS * 1000000L};
 	int r = check_exists(n, before);
 
 	for (int i = 0; i < DYING_LOOKS && r == 1 && !has_netns(n, before);
 	     i++) {
-		(void)nanosleep(&pause, NULL);
+		attachment_wait_dying();
 		r = check_exists(n, before);
 	}
 	return r;

@@ -110,6 +110,39 @@ int teardown_note(struct natra *n, struct netlink *nl,
 	return r < 0 ? r : 0;
 }
 
+/* Returns whether a program that the record has on a clsact of the site still exists. Nobody else
+ * holds it: it is not pinned. */
+static bool has_program(const struct site *site)
+{
+	for (int i = 0; i < LEG_MAX; i++) {
+		const struct record_leg *leg = &site->record->leg[i];
+		struct hook_program program = {.prog_id = leg->prog_id};
+
+		if (leg->hook != RECORD_HOOK_CLSACT || !leg->prog_id ||
+		    (leg->on_host != 0) != site->on_host)
+			continue;
+		hook_program_look(&program);
+		if (hook_program_is_natra(&program))
+			return true;
+	}
+	return false;
+}
+
+/* Returns 0 if the namespace of the site is gone, and not only hidden from this process: then packets
+ * still pass the filters, whose slots another attachment must not get. */
+static int confirm_gone(const struct site *site)
+{
+	for (int i = 0; i < DYING_LOOKS && has_program(site); i++)
+		attachment_wait_dying();
+	if (has_program(site))
+		return refuse(
+			site->n, -EBUSY,
+			"the netns of '%s' is hidden from this process, but the filters of '%s' are there",
+			site->link->ifname, site->record->id);
+	log_line(site->n, NATRA_LOG_DEBUG, "%s", last_error(site->n));
+	return 0;
+}
+
 static int teardown_site(struct natra *n, const struct record *record,
 			 const struct record *keep, bool on_host, int hint_fd)
 {
@@ -136,11 +169,7 @@ static int teardown_site(struct natra *n, const struct record *record,
 		return 0;
 	r = attachment_visit(n, link, on_host ? -1 : hint_fd, clean_site,
 			     &site);
-	if (r == -ENODEV) {
-		log_line(n, NATRA_LOG_DEBUG, "%s", last_error(n));
-		return 0;
-	}
-	return r;
+	return r == -ENODEV ? confirm_gone(&site) : r;
 }
 
 int teardown_gen(struct natra *n, const struct pin_gen *gen,

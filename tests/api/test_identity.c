@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define INNER     "inner"
 #define ELSEWHERE "/run/natra-api-netns"
@@ -173,6 +174,20 @@ TH_TEST(moved_interface_is_not_gone)
 	each_mode(no_decoy);
 }
 
+static void hide_netns(void)
+{
+	rig_sh("touch " ELSEWHERE " && mount --bind %s " ELSEWHERE
+	       " && umount -l %s && rm %s",
+	       pod.path, pod.path, pod.path);
+}
+
+static void show_netns(void)
+{
+	rig_sh("touch %s && mount --bind " ELSEWHERE
+	       " %s && umount -l " ELSEWHERE " && rm " ELSEWHERE,
+	       pod.path, pod.path);
+}
+
 /* Some runtimes mount namespaces in a directory of their own, and begin a pod's processes later. */
 static void mounted_elsewhere(enum natra_attach_mode mode)
 {
@@ -184,15 +199,11 @@ static void mounted_elsewhere(enum natra_attach_mode mode)
 
 		policy.attach_mode = mode;
 		OK(natra_attach(n, &target, &policy, NULL));
-		rig_sh("touch " ELSEWHERE " && mount --bind %s " ELSEWHERE
-		       " && umount -l %s && rm %s",
-		       pod.path, pod.path, pod.path);
+		hide_netns();
 		OK(natra_gc(n, NULL, NULL, 0, &removed));
 		assert_int_equal(removed, 0);
 		assert_false(rig_query(n, ID).interface_gone);
-		rig_sh("touch %s && mount --bind " ELSEWHERE
-		       " %s && umount -l " ELSEWHERE " && rm " ELSEWHERE,
-		       pod.path, pod.path);
+		show_netns();
 	}
 	still_limits();
 }
@@ -200,6 +211,44 @@ static void mounted_elsewhere(enum natra_attach_mode mode)
 TH_TEST(namespace_that_is_mounted_elsewhere_is_not_gone)
 {
 	each_mode(mounted_elsewhere);
+}
+
+/* Where the filters are is hidden from the detach, but their programs still run: as long as they do,
+ * nobody else gets their slots. */
+TH_TEST(detach_of_hidden_filters_is_refused)
+{
+	const struct natra_target target = {
+		.sz = sizeof(target),
+		.id = ID,
+	};
+	size_t removed = 1;
+	char *before;
+
+	attach(NATRA_ATTACH_MODE_CLSACT_PODSIDE);
+	hide_netns();
+	before = rig_state();
+	GIVES(-EBUSY, natra_detach(n, &target));
+	says(n, "hidden", ID);
+	/* Whoever says what is needed does not make it gone, either. */
+	GIVES(-EBUSY, natra_gc(n, "", NULL, 0, &removed));
+	rig_same_state(before);
+	free(before);
+	show_netns();
+	OK(natra_check(n, ID, NULL));
+	still_limits();
+	assert_int_equal(KEPT(natra_detach(n, &target)), 1);
+	assert_int_equal(rig_pins(), 0);
+}
+
+/* A namespace that has just gone is waited for. */
+TH_TEST(detach_of_a_dying_namespace_succeeds)
+{
+	attach(NATRA_ATTACH_MODE_CLSACT_PODSIDE);
+	(void)close(pod.fd);
+	rig_sh("ip netns del " POD);
+	rig_detach(n, ID);
+	assert_int_equal(rig_pins(), 0);
+	pod = pod_make(POD);
 }
 
 /* Whoever moves the interface may attach to it anew. */

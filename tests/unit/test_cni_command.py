@@ -269,6 +269,16 @@ class Del(Case):
             self.fails(code, "DEL", CNI_NETNS="", words="detach fails",
                        FAKE_detach=-getattr(errno, error))
 
+    def test_hidden_netns(self):
+        """The pod can be removed all the same, and a lock is another matter."""
+        self.succeeds("DEL", FAKE_detach_there=-errno.EBUSY)
+        self.assertEqual(self.calls, [f"detach_there id={ID} netns={NETNS}"])
+        self.assertIn("level=warn", self.log)
+        self.assertIn("detach_there fails", self.log)
+        self.assertIn('msg="left to gc"', self.log)
+        self.fails(11, "DEL", words="detach_there fails", FAKE_code="locked",
+                   FAKE_detach_there=-errno.EBUSY)
+
     def test_leftovers(self):
         conf = self.conf(replaceBandwidth=True)
         self.succeeds("DEL", conf, FAKE_remove_leftovers=-errno.EIO)
