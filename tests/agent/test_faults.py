@@ -22,7 +22,7 @@ import time
 from apiserver import ApiServer
 from certificates import make_certificates
 from podnode import FakeNode, wait_until
-from agent import cpu_s, has_live
+from agent import PROBE_MAX_S, cpu_s, has_live
 from test_live import IN, PLUGINS
 
 AT_ONCE = 4
@@ -30,7 +30,6 @@ GIGABYTE = 10**9
 MEMORY_KIB = 40000              # the chart's limit is larger
 # A wait is at least 50 ms, 100 ms and so on, to 15 s.
 ASKED_MAX = 12
-PROBE_MAX_S = 5                 # the timeout of the chart's probes
 RECOVERY_MAX_S = 40             # the longest wait is 30 s
 
 

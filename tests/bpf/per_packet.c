@@ -47,8 +47,7 @@
  * time there, and natra reads the exact clock only for packets near the rate:
  * if the clock cost nothing, the first two would be 1.0 and 1.3. On a newer Xeon it takes 0.8,
  * 1.3, 2.4 and 2.0: the reference has no atomic instructions, which cost more there. Another CPU may
- * take half as much again. The worst takes 7 to 11 on the first and 13 to 14 on the other, and took 17 by
- * a helper call for each header on the first.
+ * take half as much again. The worst takes 7 to 11, 13 to 14 on the Xeon, and took 17 by a call for each header.
  */
 #define MOUSE_TARGET   1.5
 #define HEAVY_TARGET   2.0
