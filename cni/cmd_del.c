@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* DEL removes the limits. It succeeds if there are none, so that a pod can
- * always be removed. */
+/* DEL removes the limits. It succeeds if there are none, so that a pod can always be removed. */
 #include <errno.h>
 
 #include "command.h"
@@ -19,14 +18,6 @@ static void remove_leftovers(struct call *call)
 			  natra_error(call->n));
 }
 
-/* Returns whether a detach was refused because somebody holds the pod's netns where natra does not
- * see it: a runtime would try again for as long as that lasts, and the pod could not be removed. What
- * stays is on record, for natra_gc. */
-static bool is_hidden(const struct call *call, int r)
-{
-	return r == -EBUSY && natra_error_code(call->n) != NATRA_CODE_LOCKED;
-}
-
 int cmd_del(struct call *call)
 {
 	struct natra_target target = NATRA_INIT(target);
@@ -43,13 +34,15 @@ int cmd_del(struct call *call)
 		target.netns = NULL;
 		r = natra_detach(call->n, &target);
 	}
-	if (is_hidden(call, r)) {
+	/* The pod has to be removed also where somebody holds its netns that natra does not see. */
+	if (r == -EBUSY && natra_error_code(call->n) != NATRA_CODE_LOCKED) {
 		log_write(&call->log, NATRA_LOG_WARN, "%s",
 			  natra_error(call->n));
 		call->outcome = "left to gc";
-	} else if (r < 0)
+	} else if (r < 0) {
 		return failure_of_natra(&call->failure, call->n, r,
 					CNI_NOT_REMOVED);
+	}
 	remove_leftovers(call);
 	return env_check_not_own_netns(&call->env, &call->failure);
 }
