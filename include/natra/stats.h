@@ -57,7 +57,7 @@ struct natra_direction_stats {
 	 *  discovery, IEEE 802.1X, LLDP, LACP, STP) that passed uncharged, up to
 	 *  4 kB at once and 4 kB in each second. Into the pod, a sender of more than a
 	 *  quarter of that, or of an eighth of it in each second, has none of it.
-	 *  What exceeds that, and all else that is not IP, counts like IP, each
+	 *  Packets beyond that, and all others that are not IP, count like IP, each
 	 *  EtherType as one flow. In a direction that has no rate all of them count
 	 *  as `unlimited`. */
 	struct natra_count other;

@@ -132,13 +132,14 @@ static bool has_program(const struct site *site)
  * still pass the filters, whose slots another attachment must not get. */
 static int confirm_gone(const struct site *site)
 {
-	for (int i = 0; i < DYING_LOOKS && has_program(site); i++)
+	for (int i = 0; has_program(site); i++) {
+		if (i == DYING_LOOKS)
+			return refuse(
+				site->n, -EBUSY,
+				"the netns of '%s' is hidden from this process, but the filters of '%s' are there",
+				site->link->ifname, site->record->id);
 		attachment_wait_dying();
-	if (has_program(site))
-		return refuse(
-			site->n, -EBUSY,
-			"the netns of '%s' is hidden from this process, but the filters of '%s' are there",
-			site->link->ifname, site->record->id);
+	}
 	log_line(site->n, NATRA_LOG_DEBUG, "%s", last_error(site->n));
 	return 0;
 }

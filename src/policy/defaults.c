@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a policy is where it names nothing. */
+/* The defaults of a policy: what each member is that the caller left at 0. */
 #include "policy/policy.h"
 
 #include "policy/fields.h"
@@ -7,7 +7,6 @@
 
 __extension__ typedef unsigned __int128 u128;
 
-#define BITS_PER_BYTE  8
 /*
  * These bound what fq may hold of a pod. A longer queue takes memory and makes no
  * sender faster. On a fast link it has to last for a round trip, and on a slow link a

@@ -18,7 +18,6 @@
 
 __extension__ typedef unsigned __int128 u128;
 
-#define BITS_PER_BYTE  8
 /* The longest that a GSO packet may take to send where egress is paced. A packet
  * that has its turn waits for one that has just begun, and each moves the
  * overdraft by which shares are found. */

@@ -20,6 +20,8 @@ enum leg {
 	LEG_MAX
 };
 
+#define BITS_PER_BYTE 8
+
 /* By default a burst is what the rate carries in this time, and a flow is heavy from
  * what it carries in that one. */
 #define POLICY_BURST_NS     500000000ULL

@@ -192,21 +192,28 @@ static void kill_it(pid_t pid)
 	assert_true(WIFSIGNALED(status));
 }
 
+/* Returns how many packets have passed while no limit held. */
+static uint64_t unlimited(void)
+{
+	struct natra_stats stats = NATRA_INIT(stats);
+
+	assert_int_equal(natra_stats(n, "web", &stats), 0);
+	return stats.backstop.unlimited.packets;
+}
+
 /* natra's own limits would drop what waits. They hold again afterwards, and if the process
  * is killed, before the plugin's go. */
 TH_TEST(own_limits_do_not_hold_meanwhile)
 {
 	struct natra_target target = pod_target(&pod, "web");
 	struct natra_policy policy = policy_of(10, 20);
-	struct natra_stats stats = NATRA_INIT(stats);
 
 	assert_int_equal(natra_attach(n, &target, &policy, NULL), 0);
 	add_tbf();
 	fill(HOST, "8kbit");
 	if (drain("web") < 0)
 		fail_msg("%s", natra_error(n));
-	assert_int_equal(natra_stats(n, "web", &stats), 0);
-	assert_in_range(stats.backstop.unlimited.packets, 100, 200);
+	assert_in_range(unlimited(), 100, 200);
 	assert_int_equal(natra_check(n, "web", &policy), 0);
 
 	kill_it(stop_while_it_drains());
@@ -215,14 +222,6 @@ TH_TEST(own_limits_do_not_hold_meanwhile)
 	OK(natra_remove_leftovers(n, &target));
 	assert_int_equal(natra_check(n, "web", &policy), 0);
 	assert_int_equal(natra_detach(n, &target), 1);
-}
-
-static uint64_t unlimited(void)
-{
-	struct natra_stats stats = NATRA_INIT(stats);
-
-	assert_int_equal(natra_stats(n, "web", &stats), 0);
-	return stats.backstop.unlimited.packets;
 }
 
 /* The limits are those of the interface, which may have got another name. */
@@ -258,7 +257,7 @@ static void is_other(int r)
 	says(n, "interface", "web");
 }
 
-/* What waits on another interface, in whichever namespace, lifts no limits of this one. */
+/* A queue of another interface, in this namespace or in another, lifts no limits of this interface. */
 TH_TEST(own_limits_hold_while_another_interface_is_meant)
 {
 	struct pod other = pod_make("other");

@@ -175,7 +175,7 @@ static void *change_again(void *arg)
 
 		policy.sli = i & 2 ? NATRA_SLI_ON : NATRA_SLI_OFF;
 		*result = natra_attach(other, &target, &policy, NULL);
-		/* Who waits for a lock looks now and then, and has to find it free some time. */
+		/* A process that waits for a lock tries it now and then: it has to be free at times. */
 		(void)usleep(1000);
 	}
 	natra_close(other);

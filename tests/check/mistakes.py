@@ -489,7 +489,7 @@ RECORDS = (
     Mistake("slots-are-not-left", "src", "teardown_gen",
             "r = engine_leave(n, &gen->record.slot[i]);", "r = 0;", "api-state"),
     Mistake("hidden-filters-are-gone", "src", "confirm_gone",
-            "if (has_program(site))", "if (false)", "api-identity"),
+            "has_program(site); i++", "false; i++", "api-identity"),
     Mistake("other-interface-unnoticed", "src", "order_look_before",
             "return r < 0 ? r : 1;", "return 1;", "api-identity"),
     Mistake("other-port-unnoticed", "src", "is_same_port",

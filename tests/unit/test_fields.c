@@ -194,6 +194,19 @@ TH_TEST(names_follow_from_the_members)
 	}
 }
 
+static void only_first_is_lower(const struct natra_policy *has,
+				const char *name, uint64_t lower,
+				uint64_t other)
+{
+	const struct policy_field *field = policy_fields;
+
+	while (strcmp(field->name, name) != 0)
+		field++;
+	if (!policy_field_is_lower(field, has, lower) ||
+	    policy_field_is_lower(field, has, other))
+		fail_msg("%s", name);
+}
+
 /* Each row is a policy, and a value that is lower beside one that is not. */
 TH_TEST(what_is_lower_limits_more)
 {
@@ -222,15 +235,9 @@ TH_TEST(what_is_lower_limits_more)
 		{"group_floor_bits_per_sec", 0, 5},
 	};
 
-	for (size_t i = 0; i < TH_LEN(rows); i++) {
-		const struct policy_field *field = policy_fields;
-
-		while (strcmp(field->name, rows[i].name) != 0)
-			field++;
-		if (!policy_field_is_lower(field, &limited, rows[i].lower) ||
-		    policy_field_is_lower(field, &limited, rows[i].higher))
-			fail_msg("%s", rows[i].name);
-	}
+	for (size_t i = 0; i < TH_LEN(rows); i++)
+		only_first_is_lower(&limited, rows[i].name, rows[i].lower,
+				    rows[i].higher);
 }
 
 /* What a policy does not name counts with its default: a paced burst has the pacer's length, and the
@@ -251,15 +258,9 @@ TH_TEST(what_is_lower_than_a_default_limits_more)
 		{"heavy_hitter_threshold_bytes", 99999, 100000},
 	};
 
-	for (size_t i = 0; i < TH_LEN(rows); i++) {
-		const struct policy_field *field = policy_fields;
-
-		while (strcmp(field->name, rows[i].name) != 0)
-			field++;
-		if (!policy_field_is_lower(field, &limited, rows[i].lower) ||
-		    policy_field_is_lower(field, &limited, rows[i].other))
-			fail_msg("%s", rows[i].name);
-	}
+	for (size_t i = 0; i < TH_LEN(rows); i++)
+		only_first_is_lower(&limited, rows[i].name, rows[i].lower,
+				    rows[i].other);
 }
 
 TH_TEST(longest_delay_is_that_of_the_programs)
