@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What the tests of podman and Docker share: a log, a root directory, rates."""
 import os
+import re
 import shutil
 import socket
 import sys
@@ -55,8 +56,9 @@ class Journal:
                 text = self.socket.recv(65536).decode()
             except BlockingIOError:
                 return found
-            if " natractl[" in text:
-                found.append(text.partition("]: ")[2])
+            # As journald reads it: <PRIORITY>NAME[PID]: TEXT.
+            if line := re.match(r"<\d+>natractl\[\d+\]: (.*)", text, re.S):
+                found.append(line[1])
 
 
 class Runtime(Rig):
