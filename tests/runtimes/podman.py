@@ -100,7 +100,7 @@ def only_told(rep, p, journal):
     rep.equal("started", p.inspect("wrong", ".State.Running"), "true")
     rep.equal("not limited", attachments(), [])
     rep.equal("log", journal.lines(), [
-        f"hook: {ident}: annotation {IN}: '10Q' is not a rate from 1k to 1P"])
+        f"hook: {ident}: annotation {IN}: '10Q': is not a rate from 1k to 1P"])
     p.remove("wrong")
     ident = p.run("host", *LIMITED, "--network", "host")
     rep.equal("network of the host", (p.inspect("host", ".State.Running"), attachments(),
