@@ -56,7 +56,7 @@ class Journal:
                 text = self.socket.recv(65536).decode()
             except BlockingIOError:
                 return found
-            # As journald reads it: <PRIORITY>NAME[PID]: TEXT.
+            # The hook writes <PRIORITY>NAME[PID]: TEXT, without the time, which journald does not need.
             if line := re.match(r"<\d+>natractl\[\d+\]: (.*)", text, re.S):
                 found.append(line[1])
 
