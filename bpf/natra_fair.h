@@ -56,7 +56,7 @@
 #define NATRA_FAIR_TICK_SHIFT 24 /* the loop runs once in 2^24 ns */
 #define NATRA_FAIR_IDLE_TICKS 64 /* after more idle ticks K begins at 1 again */
 
-/* K has 12 bits of fraction and is at most 256. */
+/* K has 12 bits of fraction and is at most 256, or as many times a group's largest weight. */
 #define NATRA_FAIR_K_SHIFT 12
 #define NATRA_FAIR_K_ONE   (1U << NATRA_FAIR_K_SHIFT)
 #define NATRA_FAIR_K_MAX   (256U << NATRA_FAIR_K_SHIFT)
@@ -228,6 +228,13 @@ natra_inline void natra_fair_span(const struct natra_fair *fair,
 	ret->k_more = k_more;
 }
 
+/* Returns how long before now the turn of a policed packet is that passes for sure: while 1/32 of
+ * the burst is left. No bucket is fuller than the time since the machine was started. */
+natra_inline __u64 natra_fair_safe(__u64 burst_ns, __u64 now_ns)
+{
+	return (burst_ns < now_ns ? burst_ns : now_ns) >> NATRA_FAIR_SAFE_SHIFT;
+}
+
 /*
  * Returns whether a packet with this turn must be judged by the exact time. now_ns is the time of
  * the last tick of the system's clock, which is never ahead. So a packet whose turn it has reached
@@ -241,7 +248,7 @@ natra_inline bool natra_fair_is_near(const struct natra_limits *limits,
 		return turn_ns > now_ns &&
 		       turn_ns - now_ns <= limits->max_delay_ns;
 	/* The chance of a drop depends on the time. */
-	return turn_ns + (limits->rate.burst_ns >> NATRA_FAIR_SAFE_SHIFT) >
+	return turn_ns + natra_fair_safe(limits->rate.burst_ns, now_ns) >
 	       now_ns;
 }
 
@@ -299,10 +306,11 @@ natra_inline __s64 natra_fair_overdraft(__u64 tat_ns, __u64 latest_ns,
 	return over > bound ? bound : over;
 }
 
-/* Adapts K to the overdraft since latest_ns (see natra_fair_latest), unless another CPU
- * does so for this tick. now_ns is exact. */
+/* Adapts K, up to k_max, to the overdraft since latest_ns (see natra_fair_latest), unless another
+ * CPU does so for this tick. now_ns is exact. */
 natra_inline void natra_fair_adapt(struct natra_fair *fair, __u64 now_ns,
-				   __u64 latest_ns, __u32 fair_shift)
+				   __u64 latest_ns, __u32 fair_shift,
+				   __u32 k_max)
 {
 	const __u64 tick = now_ns >> NATRA_FAIR_TICK_SHIFT;
 	const __u64 old = NATRA_READ_ONCE(fair->tick);
@@ -324,8 +332,8 @@ natra_inline void natra_fair_adapt(struct natra_fair *fair, __u64 now_ns,
 	}
 	if (k < NATRA_FAIR_K_ONE)
 		k = NATRA_FAIR_K_ONE;
-	if (k > NATRA_FAIR_K_MAX)
-		k = NATRA_FAIR_K_MAX;
+	if (k > k_max)
+		k = k_max;
 	fair->over = (__s32)over;
 	NATRA_WRITE_ONCE(fair->k_more, (__u32)k - NATRA_FAIR_K_ONE);
 }
@@ -428,7 +436,7 @@ natra_inline __u64 natra_fair_chance(const struct natra_limits *limits,
 
 	if (turn_ns >= now_ns)
 		return NATRA_FAIR_SURE;
-	if (now_ns - turn_ns >= limits->rate.burst_ns >> NATRA_FAIR_SAFE_SHIFT)
+	if (now_ns - turn_ns >= natra_fair_safe(limits->rate.burst_ns, now_ns))
 		return 0;
 	x = 0xffffffff - (((now_ns - turn_ns) * limits->ramp_mult) >> 32);
 #pragma GCC unroll 10

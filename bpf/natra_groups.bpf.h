@@ -25,20 +25,24 @@ static __always_inline struct natra_group *group_at(__u32 place)
 }
 
 /*
- * Returns the turn of a member's packet in one group, 0 if that has no rate. Its
- * frame is one of three below that of natra_shape,
+ * Returns the turn of a member's packet in one group, 0 if that has no rate, and one beyond
+ * delay_ns if the packet is refused. Its frame is one of three below that of natra_shape,
  * which have 512 bytes together before Linux 6.3: so a packet is charged by another
  * function.
  */
 natra_global __u64 group_turn_global(const struct natra_membership *of,
 				     const struct natra_member *member,
-				     __u64 now_ns, __u64 delay_ns)
+				     const struct packet *packet,
+				     __u64 delay_ns, __u32 member_id)
 {
 	const struct natra_group_limits *limits;
+	struct natra_member seen;
 	struct natra_group *group;
+	__u64 now_ns, turn_ns;
 
-	if (!natra_fixed.has_groups || !of || !member)
+	if (!natra_fixed.has_groups || !of || !member || !packet)
 		return 0; /* the verifier wants this check */
+	now_ns = packet->now_ns;
 	group = group_at(of->group);
 	if (!group)
 		return 0;
@@ -50,8 +54,13 @@ natra_global __u64 group_turn_global(const struct natra_membership *of,
 		(void)adapt_global(
 			&group->fair, now_ns,
 			natra_group_latest(group, limits, now_ns, delay_ns),
-			natra_group_shift(limits, delay_ns));
-	return natra_group_turn(group, limits, of, member, now_ns, delay_ns);
+			natra_group_shift(limits, delay_ns), NATRA_GROUP_K_MAX);
+	seen = natra_group_clocks(member);
+	turn_ns = natra_group_turn(group, limits, of, &seen, now_ns, delay_ns);
+	return natra_group_is_early(group, limits, of, &seen, member_id, now_ns,
+				    delay_ns, turn_ns, packet->mouse)
+		       ? now_ns + delay_ns + 1
+		       : turn_ns;
 }
 
 /* Charges a packet. What its turn is now counts, for another CPU may have moved the clocks
@@ -59,7 +68,7 @@ natra_global __u64 group_turn_global(const struct natra_membership *of,
 natra_global int group_charge_global(const struct natra_membership *of,
 				     struct natra_member *member,
 				     const struct packet *packet,
-				     __u64 delay_ns)
+				     __u64 delay_ns, __u32 member_id)
 {
 	const struct natra_group_limits *limits;
 	struct natra_member seen;
@@ -89,6 +98,7 @@ natra_global int group_charge_global(const struct natra_membership *of,
 	natra_group_charge(group, limits, packet->now_ns,
 			   natra_group_ahead(delay_ns, packet->mouse), turn_ns,
 			   cost_ns, packet->bytes);
+	natra_group_meet(group, member_id, packet->now_ns);
 	return 0;
 }
 
@@ -97,14 +107,16 @@ natra_global int group_charge_global(const struct natra_membership *of,
 static __always_inline __u64 group_level(const struct natra_membership *of,
 					 struct natra_member *member,
 					 const struct packet *packet,
-					 __u64 delay_ns, bool charges)
+					 __u64 delay_ns, __u32 member_id,
+					 bool charges)
 {
 	struct natra_group *group;
 	__u64 turn_ns;
 
 	if (charges)
-		return (__u32)group_charge_global(of, member, packet, delay_ns);
-	turn_ns = group_turn_global(of, member, packet->now_ns, delay_ns);
+		return (__u32)group_charge_global(of, member, packet, delay_ns,
+						  member_id);
+	turn_ns = group_turn_global(of, member, packet, delay_ns, member_id);
 	if (delay_ns)
 		return turn_ns;
 	group = group_at(of->group);
@@ -129,6 +141,7 @@ natra_global __u64 group_global(struct __sk_buff *skb,
 	struct natra_group *group;
 	struct natra_state *state;
 	__u64 turn_ns, upper_ns;
+	__u32 place;
 
 	if (!natra_fixed.has_groups || !config || !packet)
 		return 0; /* the verifier wants this check */
@@ -137,14 +150,17 @@ natra_global __u64 group_global(struct __sk_buff *skb,
 	if (!of->group || !state)
 		return 0;
 	member = &state->member;
-	turn_ns = group_level(of, member, packet, delay_ns, charges);
+	turn_ns = group_level(of, member, packet, delay_ns,
+			      (__u32)config->owner, charges);
 	group = group_at(of->group);
 	if (!group)
 		return turn_ns;
+	place = of->group;
 	of = &natra_group_limits_of(group)->parent;
 	if (!of->group || (charges && packet->charged))
 		return turn_ns;
-	upper_ns = group_level(of, &group->member, packet, delay_ns, charges);
+	upper_ns = group_level(of, &group->member, packet, delay_ns, place,
+			       charges);
 	return upper_ns > turn_ns ? upper_ns : turn_ns;
 }
 

@@ -30,6 +30,18 @@
 
 #define NATRA_GROUP_SHARE_SHIFT 16 /* a share of 2^16 is that of weight 1 */
 
+/* K counts members of weight 1, and a member's weight is up to 64. */
+#define NATRA_GROUP_K_MAX (64 * NATRA_FAIR_K_MAX)
+
+/* A longer cost counts as this long (6.5 days), or K times it would overflow. */
+#define NATRA_GROUP_COST_MAX_NS (1ULL << 49)
+
+/* How much a member's clock moves on is looked at for a cost of this. */
+#define NATRA_GROUP_STEP_NS (1ULL << 20)
+
+/* For how long a member of a group is not alone after another one was charged (8.6 s). */
+#define NATRA_GROUP_ALONE_NS (1ULL << 33)
+
 /* By how much mice that nothing holds may put their member's clock ahead of now. */
 #define NATRA_GROUP_AHEAD_NS 100000000ULL
 
@@ -53,6 +65,15 @@ natra_inline __u64 natra_group_weigh(__u64 ns, __u32 share)
 	return (ns >> NATRA_GROUP_SHARE_SHIFT) * share +
 	       (((ns & ((1U << NATRA_GROUP_SHARE_SHIFT) - 1)) * share) >>
 		NATRA_GROUP_SHARE_SHIFT);
+}
+
+/* Returns K * cost_ns. */
+natra_inline __u64 natra_group_times_k(const struct natra_group *group,
+				       __u64 cost_ns)
+{
+	if (cost_ns > NATRA_GROUP_COST_MAX_NS)
+		cost_ns = NATRA_GROUP_COST_MAX_NS;
+	return natra_fair_times_k(cost_ns, NATRA_READ_ONCE(group->fair.k_more));
 }
 
 /* Returns the group's unit of time, as a shift, for a packet whose longest delay is delay_ns. */
@@ -79,8 +100,7 @@ natra_inline __u64 natra_group_stale(const struct natra_group *group,
 		(2ULL << natra_group_shift(limits, delay_ns));
 
 	return now_ns + natra_group_ahead(delay_ns, true) +
-	       natra_fair_times_k(longest_ns,
-				  NATRA_READ_ONCE(group->fair.k_more));
+	       natra_group_times_k(group, longest_ns);
 }
 
 /* Returns the same for the clock of a floor, unless that was lower when the clock was set. */
@@ -157,6 +177,72 @@ natra_inline __u64 natra_group_turn(const struct natra_group *group,
 	return turn_ns > low_ns ? turn_ns : low_ns;
 }
 
+/* Returns whether no other member than this one was charged of late, or none at all. */
+natra_inline bool natra_group_is_alone(const struct natra_group *group,
+				       __u32 member_id, __u64 now_ns)
+{
+	const __u32 last = NATRA_READ_ONCE(group->last_member);
+
+	return (!last || last == member_id) &&
+	       NATRA_READ_ONCE(group->met_ns) + NATRA_GROUP_ALONE_NS < now_ns;
+}
+
+/* Notes that this member is charged. Members that take turns write once in a tick. */
+natra_inline void natra_group_meet(struct natra_group *group, __u32 member_id,
+				   __u64 now_ns)
+{
+	const __u32 last = NATRA_READ_ONCE(group->last_member);
+
+	if (last == member_id ||
+	    NATRA_READ_ONCE(group->met_ns) >> NATRA_FAIR_TICK_SHIFT ==
+		    now_ns >> NATRA_FAIR_TICK_SHIFT)
+		return;
+	NATRA_WRITE_ONCE(group->last_member, member_id);
+	if (last)
+		NATRA_WRITE_ONCE(group->met_ns, now_ns);
+}
+
+/* Returns whether the turns of a member's packets are those of a clock of its own, which leaves
+ * room between them: K has found that others want some. */
+natra_inline bool natra_group_is_spaced(const struct natra_group *group,
+					const struct natra_membership *of,
+					const struct natra_member *seen,
+					__u64 turn_ns)
+{
+	const __u64 step_ns = natra_group_weigh(
+		natra_group_times_k(group, NATRA_GROUP_STEP_NS), of->share);
+
+	return turn_ns < NATRA_READ_ONCE(group->fair.tat_ns) &&
+	       (turn_ns == seen->floor_ns ||
+		(turn_ns == seen->clock_ns &&
+		 step_ns > NATRA_GROUP_STEP_NS + NATRA_GROUP_STEP_NS / 32));
+}
+
+/*
+ * Returns whether a held packet, the turn of which was found by the clocks `seen`, is refused
+ * because it is too far ahead. What fq holds has its time for good: a member that took all of the
+ * next seconds while others are silent would leave them the overdraft alone. So unless its turns
+ * leave room for the others, they are at most the bound of the overdraft from now, which is what the
+ * others can have meanwhile. Mice have half as much again, since heavy flows of their own member
+ * would leave them nothing. Who is alone may wait as long as it likes.
+ */
+natra_inline bool natra_group_is_early(const struct natra_group *group,
+				       const struct natra_group_limits *limits,
+				       const struct natra_membership *of,
+				       const struct natra_member *seen,
+				       __u32 member_id, __u64 now_ns,
+				       __u64 delay_ns, __u64 turn_ns,
+				       bool is_mouse)
+{
+	const __u32 shift = natra_group_shift(limits, delay_ns);
+	const __u64 ahead_ns = natra_fair_bound(shift) << shift;
+
+	return delay_ns &&
+	       turn_ns > now_ns + ahead_ns + (is_mouse ? ahead_ns / 2 : 0) &&
+	       !natra_group_is_spaced(group, of, seen, turn_ns) &&
+	       !natra_group_is_alone(group, member_id, now_ns);
+}
+
 /* Returns the clocks of a member, by which a packet's turn is found and which it moves on. */
 natra_inline struct natra_member
 natra_group_clocks(const struct natra_member *member)
@@ -195,9 +281,7 @@ natra_inline void natra_group_charge_member(
 	__u64 turn_ns, __u64 cost_ns, __u64 floor_cost_ns)
 {
 	const __u64 step_ns = natra_group_weigh(
-		natra_fair_times_k(cost_ns,
-				   NATRA_READ_ONCE(group->fair.k_more)),
-		of->share);
+		natra_group_times_k(group, cost_ns), of->share);
 
 	natra_group_advance(&member->clock_ns, seen->clock_ns, turn_ns, step_ns,
 			    natra_group_stale(group, limits, now_ns, delay_ns));
@@ -244,7 +328,7 @@ natra_inline __u64 natra_group_to_scale(const struct natra_group_limits *limits,
 {
 	if (turn_ns >= now_ns)
 		return turn_ns;
-	if (now_ns - turn_ns >= limits->rate.burst_ns >> NATRA_FAIR_SAFE_SHIFT)
+	if (now_ns - turn_ns >= natra_fair_safe(limits->rate.burst_ns, now_ns))
 		return 0;
 	return natra_fair_before(
 		now_ns, ((now_ns - turn_ns) * limits->ramp_mult) >> 32);

@@ -427,7 +427,10 @@ struct natra_group {
 	struct natra_group_limits limits[2];
 	struct natra_group_given given;
 	struct natra_over over;
-	__u64 reserved[2];
+	/* When another member was charged than the one before, see natra_group_meet(). */
+	__u64 met_ns;
+	__u32 last_member;
+	__u32 reserved;
 };
 
 /* The limits under which gates are charged, by natra_debt_unit() of each. */

@@ -170,7 +170,8 @@ NATRA_API int natra_policy_check(struct natra *n,
  * egress), and "natra.io/classes": classes as natra_parse_class reads them, separated by
  * semicolons, which replace those of the policy. All that a pod has belong into one call:
  * their order does not matter, natra's name counts before Calico's, and a burst may need the
- * rate of another one. Annotations of others are not looked at.
+ * rate of another one. A rate is from 1k (1000 bit/s) to 1P. Annotations of others are not looked
+ * at.
  *
  * Once the rates are read, limits of packets and connections, and bursts, that the policy
  * has in a direction without a rate are left out, and what it is in a group if it is in

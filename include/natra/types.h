@@ -203,7 +203,9 @@ struct natra_policy {
 	uint64_t heavy_hitter_threshold_bytes;
 	/** Longest delay that EDT may give; 0: what 4 MB take at the egress
 	 *  rate, from 100 ms to 2 s, and 2 s in a group, which may be slower. At
-	 *  most 9 s, so that fq (10 s) never drops first. */
+	 *  most 9 s, so that fq (10 s) never drops first. Beside other members of
+	 *  its group a packet that leaves them no room waits for 100 ms at most, or
+	 *  for what three long packets take if that is longer. */
 	uint64_t horizon_ns;
 	/** Longest delay with NATRA_INGRESS_MODE_PACE. EDT gives no longer delay either
 	 *  where it puts no backpressure on the sender: to forwarded packets. 0: 50 ms.
@@ -355,7 +357,7 @@ enum natra_event_reason {
 	 *  connections, was dropped, as `dropped_rate` counts. */
 	NATRA_EVENT_DROPPED_RATE,
 	/** The same for `dropped_horizon`: it would have waited longer than
-	 *  `horizon_ns` or `pace_limit_ns`. */
+	 *  `horizon_ns` or `pace_limit_ns`, or than a group lets it. */
 	NATRA_EVENT_DROPPED_HORIZON,
 	/** With NATRA_FAST_PASS_STRICT: small flows are over their share, and
 	 *  a packet of one has to wait, or was dropped where nothing holds it. */

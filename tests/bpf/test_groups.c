@@ -191,6 +191,23 @@ TH_TEST(packets_depart_when_the_group_lets_them)
 	assert_int_equal(r.tstamp, at_ns + LEN * 1000ULL);
 }
 
+/* What fq holds cannot be taken back, so beside other members the time is not given far ahead. */
+TH_TEST(no_packet_takes_the_next_second_of_others)
+{
+	struct natra_group *g = th_group_at(TH_GROUP);
+
+	g->last_member = 1;
+	g->met_ns = th_now();
+	set_member_ahead(TH_SECOND);
+	assert_int_equal(send().counter, NATRA_COUNT_DROPPED_HORIZON);
+	set_member_ahead(50 * TH_MS);
+	assert_int_equal(send().counter, NATRA_COUNT_PACED);
+	/* That one has made the member the last one, and of others there is no sign any more. */
+	g->met_ns = th_now() - 9 * TH_SECOND;
+	set_member_ahead(TH_SECOND);
+	assert_int_equal(send().counter, NATRA_COUNT_PACED);
+}
+
 /* Packets of all members wait there, so half of the longest delay, 1 s, is the target. */
 TH_TEST(a_long_wait_for_the_group_is_marked)
 {

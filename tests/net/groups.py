@@ -8,7 +8,12 @@
            within one
   churn    members come and go ten times a second
   slow     a member that is limited by a slow group only loses nothing where fq holds its
-           packets (only if it is named)
+           packets
+  hostile  where fq holds packets, a stream has its share beside a member that sends at once what
+           the group carries in two seconds, and again when that has left; and a socket has it
+           beside two hundred
+
+The last two only run if they are named.
 """
 import glob
 import os
@@ -209,12 +214,59 @@ def slow(rep, a):
         n.ok("group", "remove", "team")
 
 
+class Hostile:
+    """Two pods in a group of 20M alone, of which the second takes what it can."""
+    MBIT_S, SIZE, SEGMENTS, EVERY_S = 20, 1200, 40, 1.9
+
+    def __init__(self, r, *options):
+        self.r = r
+        Natra().ok("group", "set", "team", "--egress-rate", f"{self.MBIT_S}M")
+        self.limits = [Natra(pod, "--group", "team", "--edt-pacing", "on", *options)
+                       for pod in r.pods]
+        for lim, client in zip(self.limits, r.clients):
+            lim.attach(None, POD)
+            sink(r, client)
+
+    def send(self, i, *args):
+        r = self.r
+        r.load(r.pods[i], "udp-send", r.clients[i].ip, UDP_PORT, "--size", self.SIZE, *args)
+
+    def send_bursts(self):
+        size = self.SIZE * self.SEGMENTS
+        self.send(1, "--ports", 4, "--segments", self.SEGMENTS, "--no-wait", "--every", self.EVERY_S,
+                  "--burst", int(self.MBIT_S * MBIT / 8 * self.EVERY_S / size))
+
+    def check(self, rep, a, what, frames):
+        meter = Meter(self.r.clients[0], frames)
+        time.sleep(a.settle)
+        rate = wire_rates([meter], 5 * self.EVERY_S)[0] / MBIT
+        rep.least(what, rate, 0.8 * self.MBIT_S / 2, " Mbit/s")
+        for lim in self.limits:
+            lim.detach()
+        Natra().ok("group", "remove", "team")
+
+
+def hostile(rep, a):
+    with Rig(lanes=2) as r:
+        other = Hostile(r)
+        r.elephant(r.pods[0], r.clients[0], PORT)
+        r.wait_flow(Meter(r.clients[0], ETH_IPV4_TCP))
+        other.send_bursts()
+        other.check(rep, a, "a stream beside bursts of 1.9 s", ETH_IPV4_TCP)
+    with Rig(lanes=2) as r:
+        other = Hostile(r, "--fast-pass", "off")
+        other.send(0, "--rate", 3 * other.MBIT_S * MBIT)
+        other.send(1, "--rate", 5 * other.MBIT_S * MBIT, "--ports", 200, "--no-wait")
+        other.check(rep, a, "a socket beside 200 sockets", ETH_IPV4_UDP)
+
+
 # By its name, what measures a part, its lanes, and the cells that it is called with.
 PARTS = {
         "floors": (floors_of, 3, CELLS),
         "borrow": (borrow_of, 3, (("tcp",), ("udp",))),
         "churn": (churn_of, 5, ((),)),
 }
+APART = {"slow": slow, "hostile": hostile}
 # This takes long, so only the first direction is measured.
 ONE_WAY = ("churn",)
 
@@ -233,8 +285,8 @@ def measure(rep, a, name):
 
 def main(rep, a):
     for name in a.parts:
-        if name == "slow":
-            slow(rep, a)
+        if name in APART:
+            APART[name](rep, a)
         else:
             measure(rep, a, name)
 
@@ -242,7 +294,7 @@ def main(rep, a):
 if __name__ == "__main__":
     run_script(main,
         option("parts", nargs="*", default=list(PARTS),
-               help=f"of {', '.join((*PARTS, 'slow'))}"),
+               help=f"of {', '.join((*PARTS, *APART))}"),
         option("--ways", default="in,out"),
         option("--cells", type=int, help="of each part"),
         option("--seconds", type=float, default=4),

@@ -13,7 +13,7 @@
 
 #define MBIT     1000000ULL
 #define BYTES    1514
-#define DELAY_NS (300 * MS) /* the longest that fq holds a packet */
+#define DELAY_NS (300 * MS)
 #define MEMBERS  3
 #define BEGIN_NS (1000 * SECOND)
 
@@ -22,11 +22,13 @@ struct source {
 	uint32_t weight;
 	uint64_t floor_bits;
 	uint64_t from_ns, to_ns; /* since the beginning; to_ns 0: for ever */
-	bool mice;               /* small flows that are charged */
+	uint64_t burst_bytes, period_ns; /* not 0: so many at once, and again */
+	uint64_t delay_ns; /* the longest of its packets; 0: the group's */
+	bool mice;         /* small flows that are charged */
 
 	struct natra_membership of;
 	struct natra_member member;
-	uint64_t next_ns, passed_bytes, latest_ns;
+	uint64_t next_ns, passed_bytes, latest_ns, burst_ns, sent_bytes;
 	uint64_t held; /* packets that had to wait, or were dropped */
 	uint64_t reordered;
 };
@@ -37,6 +39,7 @@ struct sim {
 	size_t len;
 	uint64_t now_ns, seed;
 	bool held;
+	uint64_t delay_ns; /* the longest that fq holds a packet; 0: policed */
 };
 
 static struct natra_group_given group_of(uint64_t rate_bits)
@@ -53,6 +56,7 @@ static void begin(struct sim *sim, uint64_t rate_bits, bool held,
 	const struct natra_group_given given = group_of(rate_bits);
 
 	*sim = (struct sim){.sources = sources, .len = len, .held = held};
+	sim->delay_ns = held ? DELAY_NS : 0;
 	sim->now_ns = BEGIN_NS;
 	sim->seed = 1;
 	sim->group.limits[0] = group_limits(&given, NULL, true);
@@ -73,18 +77,14 @@ static uint32_t random32(struct sim *sim)
 	return (uint32_t)(sim->seed >> 32);
 }
 
-static uint64_t delay_of(const struct sim *sim)
-{
-	return sim->held ? DELAY_NS : 0;
-}
-
 /* Judges a packet by one group, as group_level does. */
 static uint64_t judge(struct sim *sim, struct natra_group *group,
 		      const struct natra_membership *of,
-		      struct natra_member *member, bool charge, bool mouse)
+		      struct natra_member *member, bool charge, bool mouse,
+		      uint32_t id)
 {
 	const struct natra_group_limits *l = natra_group_limits_of(group);
-	const uint64_t delay_ns = delay_of(sim);
+	const uint64_t delay_ns = sim->delay_ns;
 	const uint64_t cost_ns = natra_cost_ns(&l->rate, BYTES, 0);
 	const struct natra_member seen = natra_group_clocks(member);
 	uint64_t turn_ns;
@@ -93,8 +93,12 @@ static uint64_t judge(struct sim *sim, struct natra_group *group,
 		natra_fair_adapt(
 			&group->fair, sim->now_ns,
 			natra_group_latest(group, l, sim->now_ns, delay_ns),
-			natra_group_shift(l, delay_ns));
+			natra_group_shift(l, delay_ns), NATRA_GROUP_K_MAX);
 	turn_ns = natra_group_turn(group, l, of, member, sim->now_ns, delay_ns);
+	if (!charge &&
+	    natra_group_is_early(group, l, of, &seen, id, sim->now_ns, delay_ns,
+				 turn_ns, mouse))
+		return sim->now_ns + delay_ns + 1;
 	if (charge) {
 		natra_group_charge_member(
 			group, l, of, member, &seen, sim->now_ns, delay_ns,
@@ -102,6 +106,7 @@ static uint64_t judge(struct sim *sim, struct natra_group *group,
 		natra_group_charge(group, l, sim->now_ns,
 				   natra_group_ahead(delay_ns, mouse), turn_ns,
 				   cost_ns, BYTES);
+		natra_group_meet(group, id, sim->now_ns);
 	}
 	return sim->held ? turn_ns
 			 : natra_group_to_scale(l, sim->now_ns, turn_ns);
@@ -110,12 +115,13 @@ static uint64_t judge(struct sim *sim, struct natra_group *group,
 static uint64_t judge_all(struct sim *sim, struct source *s, bool charge)
 {
 	const struct natra_group_limits *l = natra_group_limits_of(&sim->group);
-	uint64_t turn_ns =
-		judge(sim, &sim->group, &s->of, &s->member, charge, s->mice);
+	uint64_t turn_ns = judge(sim, &sim->group, &s->of, &s->member, charge,
+				 s->mice, (uint32_t)(s - sim->sources) + 1);
 
 	if (l->parent.group) {
-		uint64_t upper_ns = judge(sim, &sim->parent, &l->parent,
-					  &sim->group.member, charge, s->mice);
+		uint64_t upper_ns =
+			judge(sim, &sim->parent, &l->parent, &sim->group.member,
+			      charge, s->mice, 1);
 
 		if (upper_ns > turn_ns)
 			turn_ns = upper_ns;
@@ -124,14 +130,16 @@ static uint64_t judge_all(struct sim *sim, struct source *s, bool charge)
 }
 
 /* Returns whether a packet with this turn is dropped. */
-static bool is_dropped(struct sim *sim, uint64_t turn_ns)
+static bool is_dropped(struct sim *sim, const struct source *s,
+		       uint64_t turn_ns)
 {
 	const struct natra_policy p = policy_of(0, 1000 * MBIT);
 	const struct natra_limits l = policy_limits(&p, LEG_EGRESS, false);
 	uint64_t chance;
 
 	if (sim->held)
-		return turn_ns > sim->now_ns + DELAY_NS;
+		return turn_ns > sim->now_ns + (s->delay_ns ? s->delay_ns
+							    : sim->delay_ns);
 	turn_ns = natra_group_from_scale(l.rate.burst_ns, sim->now_ns, turn_ns);
 	chance = natra_fair_chance(&l, sim->now_ns, turn_ns);
 	return chance && random32(sim) < chance;
@@ -141,9 +149,9 @@ static void send_one(struct sim *sim, struct source *s)
 {
 	const uint64_t turn_ns = judge_all(sim, s, false);
 	const bool dropped =
-		s->mice ? natra_group_refuses(sim->now_ns, delay_of(sim),
+		s->mice ? natra_group_refuses(sim->now_ns, sim->delay_ns,
 					      turn_ns)
-			: is_dropped(sim, turn_ns);
+			: is_dropped(sim, s, turn_ns);
 	const uint64_t depart_ns =
 		turn_ns > sim->now_ns ? turn_ns : sim->now_ns;
 
@@ -154,7 +162,13 @@ static void send_one(struct sim *sim, struct source *s)
 		s->reordered += depart_ns < s->latest_ns;
 		s->latest_ns = depart_ns;
 	}
-	if (s->rate_bits)
+	s->sent_bytes += BYTES;
+	if (s->burst_bytes && s->sent_bytes % s->burst_bytes < BYTES) {
+		s->burst_ns += s->period_ns;
+		s->next_ns = BEGIN_NS + s->from_ns + s->burst_ns;
+	} else if (s->burst_bytes)
+		s->next_ns += 100;
+	else if (s->rate_bits)
 		s->next_ns += BYTES * 8 * SECOND / s->rate_bits;
 	else
 		s->next_ns = (dropped ? sim->now_ns + MS : depart_ns) + 1000;
@@ -234,8 +248,7 @@ TH_TEST(members_share_by_weight)
 		assert_int_equal(s[i].reordered, 0);
 }
 
-/* The floors of the issue: 20, 30 and 40, and each member is in turn the one that
- * floods. */
+/* Each member is in turn the one that floods. */
 static void floors_hold(bool held, double most)
 {
 	for (size_t flood = 0; flood < MEMBERS; flood++) {
@@ -497,14 +510,6 @@ TH_TEST(floors_are_of_rates)
 		group_limits(&given, &parent, true).parent.floor.mult, 0);
 }
 
-TH_TEST(long_bursts_have_a_scale)
-{
-	/* A half of 2^50 ns. */
-	assert_int_equal(natra_group_from_scale(1ULL << 50, 1ULL << 60,
-						(1ULL << 60) - (1ULL << 31)),
-			 (1ULL << 60) - (1ULL << 49));
-}
-
 TH_TEST(scales_agree)
 {
 	const struct natra_group_given given = group_of(100 * MBIT);
@@ -523,6 +528,73 @@ TH_TEST(scales_agree)
 	assert_in_range(natra_group_from_scale(SECOND, now_ns, scaled),
 			now_ns - SECOND / 100 - MS / 100,
 			now_ns - SECOND / 100 + MS / 100);
+	assert_int_equal(natra_group_from_scale(1ULL << 50, 1ULL << 60,
+						(1ULL << 60) - (1ULL << 31)),
+			 (1ULL << 60) - (1ULL << 49));
+}
+
+/* Who fills the next seconds at once leaves the others their shares all the same: one that has a
+ * packet on the way at a time, and one whose packets may wait for 50 ms. */
+TH_TEST(future_is_not_for_sale)
+{
+	static const uint64_t shares[] = {50, 25};
+
+	for (size_t i = 0; i < 2; i++) {
+		const size_t len = 100 / shares[i];
+		struct source s[4] = {{.rate_bits = i ? shares[i] * MBIT : 0,
+				       .delay_ns = i ? 50 * MS : 0}};
+		struct sim sim;
+
+		for (size_t j = 1; j < len; j++) {
+			s[j].burst_bytes = 100 * MBIT / 8 * 19 / 10;
+			s[j].period_ns = 19 * SECOND / 10;
+		}
+		begin(&sim, 100 * MBIT, true, s, len);
+		sim.delay_ns = 2 * SECOND;
+		run(&sim, 6 * SECOND);
+		run(&sim, 25 * SECOND);
+		assert_least(mbits(&s[0], 19), 0.75 * (double)shares[i]);
+		assert_most(sum(&sim, 19), 101);
+	}
+}
+
+/* Who is alone in a group may fill fq, and no more than the bound of the overdraft for as long as
+ * another one was charged a moment ago. */
+TH_TEST(lone_member_waits_as_long_as_it_may)
+{
+	for (size_t len = 1; len <= 2; len++) {
+		struct source s[] = {
+			{.rate_bits = 150 * MBIT},
+			{.rate_bits = 20 * MBIT, .to_ns = 4 * SECOND}};
+		struct sim sim;
+
+		begin(&sim, 100 * MBIT, true, s, len);
+		sim.delay_ns = 2 * SECOND;
+		run(&sim, 10 * SECOND);
+		assert_in_range(s[0].latest_ns - sim.now_ns,
+				len == 1 ? 1900 * MS : 0,
+				len == 1 ? 2 * SECOND : 110 * MS);
+		run(&sim, 30 * SECOND);
+		assert_in_range(s[0].latest_ns - sim.now_ns, 1900 * MS,
+				2 * SECOND);
+	}
+}
+
+/* A sum of weights over 256 is one as well: who is within its share passes. */
+TH_TEST(large_weights_share)
+{
+	for (int held = 0; held < 2; held++) {
+		const struct source f = {.rate_bits = 300 * MBIT, .weight = 64};
+		struct source s[] = {f, f, f, f, f};
+		struct sim sim;
+
+		s[0].rate_bits = 10 * MBIT;
+		begin(&sim, 100 * MBIT, held, s, TH_LEN(s));
+		run(&sim, 9 * SECOND);
+		run(&sim, 15 * SECOND);
+		assert_about(mbits(&s[0], 6), 10, 0.02);
+		assert_about(sum(&sim, 6), 100, 0.03);
+	}
 }
 
 TH_MAIN(NULL, NULL)

@@ -9,6 +9,9 @@
 
 #include "fair_cases.h"
 #include "natra_fair.h"
+#include "natra_groups.h"
+#include "policy/policy.h"
+#include "policy_of.h"
 
 /* Judges a packet whose flow has left_ns of its burst left. */
 static enum natra_counter policed(const struct natra_limits *l, int64_t left_ns,
@@ -36,6 +39,32 @@ TH_TEST(police_drops_at_the_end_of_the_burst)
 	assert_int_equal(policed(&l, -most, UINT32_MAX), NATRA_COUNT_MARKED);
 	assert_int_equal(policed(&l, -most - 1, UINT32_MAX),
 			 NATRA_COUNT_DROPPED_RATE);
+}
+
+/* A bucket is full when it has all of the time since the boot, if its burst takes longer. */
+TH_TEST(burst_longer_than_the_uptime_is_not_used_up)
+{
+	static const uint64_t uptimes_s[] = {60, 3600, 86400, 100 * 86400};
+	static const uint64_t bursts[] = {MBIT * MBIT, 1000 * MBIT * MBIT,
+					  INT64_MAX};
+
+	for (size_t i = 0; i < TH_LEN(uptimes_s) * TH_LEN(bursts); i++) {
+		const uint64_t now =
+			uptimes_s[i % TH_LEN(uptimes_s)] * SIM_SECOND;
+		struct natra_policy p = policy_of(10 * MBIT, 0);
+		struct natra_group_limits group = {0};
+		struct natra_limits l;
+
+		p.ingress_burst_bits = bursts[i / TH_LEN(uptimes_s)];
+		l = policy_limits(&p, LEG_INGRESS, false);
+		group.rate = l.rate;
+		group.ramp_mult = l.ramp_mult;
+		assert_int_equal(natra_fair_chance(&l, now, 0), 0);
+		assert_int_equal(natra_fair_chance(&l, now, now / 2), 0);
+		assert_int_equal(natra_fair_chance(&l, now, now),
+				 NATRA_FAIR_SURE);
+		assert_int_equal(natra_group_to_scale(&group, now, now / 2), 0);
+	}
 }
 
 /* Flows may gain 67 ms of the rate and one packet more at once, and then 1/32 of the rate. */

@@ -5,7 +5,9 @@
   udp-send IP PORT --rate BIT/S   sends datagrams on a clock, with --tos in the IP
                                   header and from --ports source ports in turn, --segments in a
                                   call, with --no-wait
-                                  not waiting for a socket that is full; SIGTERM
+                                  not waiting for a socket that is full; with --burst N
+                                  as many calls at once each --every S, for which
+                                  sockets have room; SIGTERM
                                   ends it early; with --clock and --ahead S
                                   each asks for a departure time (SO_TXTIME) that
                                   far from now; with --reconnect they look like WireGuard's
@@ -84,22 +86,30 @@ def udp_send(a):
         s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, a.tos)
         s.connect((a.ip, a.port))
+        if a.burst:
+            s.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 1 << 29)
         s.setblocking(not a.no_wait)
         if segments > 1:
             s.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, a.size)
         senders.append(sender(s, a, bytes(a.size * segments)))
     turns = itertools.cycle(senders)
     wire = (a.size + UDP_HEADERS) * segments * 8
-    sent = refused = n = 0
+    sent = refused = n = calls = 0
     blocked = 0.0
     stop = []
     signal.signal(signal.SIGTERM, lambda *_: stop.append(True))
     start = now = time.monotonic()
+
+    def is_early():
+        if a.burst:
+            return calls >= a.burst * (1 + (now - start) // a.every)
+        return sent + refused > (now - start) * a.rate
     while not stop and now - start < a.seconds and n < a.count:
-        if sent + refused > (now - start) * a.rate:
+        if is_early():
             time.sleep(0.0005)
             now = time.monotonic()
             continue
+        calls += 1
         try:
             next(turns)()
             sent += wire
@@ -331,6 +341,8 @@ def main(words=None):
     p.add_argument("--clock", choices=CLOCKS)
     p.add_argument("--ahead", type=float, default=0)
     p.add_argument("--reconnect", action="store_true")
+    p.add_argument("--burst", type=int)
+    p.add_argument("--every", type=float, default=1)
     p.add_argument("--count", type=float, default=float("inf"))
     p.add_argument("--rps", type=float, default=100)
     p.add_argument("--timeout", type=float, default=3)
