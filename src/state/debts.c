@@ -7,6 +7,7 @@
 
 #include "util/clock.h"
 #include "../../bpf/natra_bucket.h"
+#include "../../bpf/natra_fair.h"
 
 /* A bucket of a state, and the time up to which its debt stays, by their offsets; what it owes in
  * units of the slot that had it, of the limits of that slot, and of those that it gets: see
@@ -112,19 +113,36 @@ static void carry_own(const struct heir *h)
 	carry_member(h);
 }
 
+/* Returns the latest time up to which a slot owes because another one does: as long as the slot's own
+ * packets can make it owe. Only a long packet at a low rate owes for longer, and that one packet would
+ * stop a fast class for minutes. */
+static uint64_t latest_debt(const struct heir *h)
+{
+	const uint32_t shift = h->to_limits->fair_shift;
+	uint64_t delay_ns = h->from_limits->max_delay_ns;
+
+	if (delay_ns < h->to_limits->max_delay_ns)
+		delay_ns = h->to_limits->max_delay_ns;
+	return clock_ns(CLOCK_MONOTONIC) + delay_ns +
+	       (natra_fair_bound(shift) << shift);
+}
+
 /* Lets a slot owe in those buckets for as long as another one does. That stays so at the next
  * change. */
 static void carry_time(const struct heir *h, uint32_t buckets)
 {
+	const uint64_t latest_ns = latest_debt(h);
 	struct debt debts[DEBTS];
 
 	list_debts(h, debts);
 	for (size_t i = 0; i < DEBTS; i++) {
 		const struct debt *d = &debts[i];
-		const __u64 tat_ns = NATRA_READ_ONCE(*word_of(h->from, d->tat));
+		__u64 tat_ns = NATRA_READ_ONCE(*word_of(h->from, d->tat));
 
 		if (!(buckets & 1U << i))
 			continue;
+		if (tat_ns > latest_ns)
+			tat_ns = latest_ns;
 		raise_bucket(word_of(h->to, d->tat), tat_ns);
 		raise_bucket(word_of(h->to, d->kept), tat_ns);
 	}

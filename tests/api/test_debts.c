@@ -3,6 +3,8 @@
  * takes minutes: the first one leaves a debt of more than 100 s, and none goes before all but the bound of
  * an overdraft, 13 s, of that has passed. The burst is of less time than the machine has been up, which is
  * all that a flow can have saved: else the debt depends on that. */
+#include <time.h>
+
 #include "one_pod.h"
 
 #define RATE  1
@@ -10,6 +12,7 @@
 
 static const char *const peer[] = {"10.78.0.0/16"};
 static const char *const others[] = {"192.0.2.0/24"};
+static const char *const nobody[] = {"198.51.100.0/24"};
 
 static struct natra_class make(const char *name, const char *const *subnets)
 {
@@ -113,6 +116,38 @@ TH_TEST(one_that_gets_faster_owes_what_others_do)
 	OK(natra_configure(n, ID, &policy));
 	assert_int_equal(pass("far"), 0);
 	assert_int_equal(rig_query(n, ID).ingress_prog_id, before);
+}
+
+/* A fast class does not pay for minutes when a slow one owes a packet, neither when it gets faster nor
+ * when the slow one goes. */
+TH_TEST(one_packet_of_a_slow_class_stops_no_other)
+{
+	const struct timespec pause = {.tv_nsec = 100000000};
+
+	for (size_t i = 0; i < 2; i++) {
+		struct natra_policy policy = owing();
+		uint64_t passed = 0;
+
+		policy.ingress_rate_bits_per_sec = 10000000;
+		policy.ingress_burst_bits = 0;
+		OK(natra_configure(n, ID, &policy));
+		list[0].subnets = nobody;
+		policy.ingress_rate_bits_per_sec *= 2;
+		if (i) {
+			list[0] = list[1];
+			policy.classes_len = 1;
+		}
+		if (i)
+			assert_int_equal(attach_pod(&policy), 0);
+		else
+			OK(natra_configure(n, ID, &policy));
+		for (int tries = 0; tries < 50 && passed < 40; tries++) {
+			(void)nanosleep(&pause, NULL);
+			passed = pass(NULL);
+		}
+		assert_int_equal(passed, 40);
+		rig_detach(n, ID);
+	}
 }
 
 POD_MAIN()
