@@ -35,11 +35,11 @@ class Agent:
     """The agent with these options. Its log goes into `lines` as it appears."""
 
     def __init__(self, *options, env=None, listen="127.0.0.1:0",
-                 program=AGENT):
+                 program=AGENT, prefix=()):
         self.lines = []
         self.changed = threading.Condition()
         self.process = subprocess.Popen(
-            [program, "--listen", listen, *options], text=True,
+            [*prefix, program, "--listen", listen, *options], text=True,
             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
             env=dict(os.environ, **(env or {})))
         self.reader = threading.Thread(target=self._read, daemon=True)

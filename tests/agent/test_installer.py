@@ -64,6 +64,23 @@ class Case(unittest.TestCase):
 
 
 class Install(Case):
+    WITHOUT_BPF = ["setpriv", "--bounding-set", "-sys_admin,-bpf,-perfmon", "--inh-caps", "-all"]
+
+    def test_where_natra_cannot_limit(self):
+        """A runtime that calls it there starts no pod that has limits: it is not installed, and what
+        is there stays."""
+        agent = self.agent(prefix=self.WITHOUT_BPF)
+        agent.wait("natra cannot limit on this node, so it is not installed: this process lacks")
+        self.assertEqual(self.node.names(), ["10-flannel.conflist"])
+        self.assertFalse((self.node.bin / "natra").exists())
+        agent.wait_ready(False)
+        agent.__exit__()
+        self.agent().wait_ready()
+        before = self.node.names()
+        agent = self.agent(prefix=self.WITHOUT_BPF)
+        agent.wait("natra cannot limit on this node: this process lacks")
+        self.assertEqual(self.node.names(), before)
+
     def test_namespaces(self):
         """No list calls natra before the plugin has the namespaces' maximums, which ADD needs then."""
         file = self.node.root / "namespaces.json"
@@ -154,6 +171,8 @@ class Unwatched(Case):
         unshare.chmod(0o755)
         if subprocess.run(["unshare", "-Ur", "true"]).returncode:
             self.skipTest("no user namespaces")
+        # The user namespace has no BPF, so natra would not be installed for the first time.
+        shutil.copy(PLUGIN, self.node.bin / "natra")
         agent = self.last = self.agent(program=unshare)
         self.assertIn("Too many open files", agent.wait("no inotify"))
         agent.wait_ready()

@@ -9,6 +9,7 @@ usage: refused.py KERNEL    boots KERNEL and runs this script there, without arg
 import json
 import os
 import sys
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, HERE + "/../cni", HERE + "/../harness/python"]
@@ -64,6 +65,15 @@ def main(rep, _):
         "logFile": ""})
     rep.equal("the plugin's STATUS", (answer.error(), answer.text().strip()),
               (50, LACKS))
+    with tempfile.TemporaryDirectory() as directory:
+        path = f"{directory}/10-a.conflist"
+        with open(path, "w") as f:
+            json.dump({"cniVersion": "1.0.0", "name": "a", "plugins": [{"type": "a"}]}, f)
+        p = natra.run("install", "--net-dir", directory, "--bin-dir", directory, "--plugin",
+                      plugin.find_natra(), "--runtime-version", "containerd://2.1.0")
+        rep.equal("install: exit code, standard error", (p.returncode, p.stderr), (
+            1, f"natractl: natra cannot limit on this node, so it is not installed: {LACKS}\n"))
+        rep.equal("  the directory", os.listdir(directory), ["10-a.conflist"])
     # The emulated CPU may get only the time that other suites leave.
     p = natra.run("doctor", "--json", timeout=120)
     rep.equal("doctor: exit code, what it finds about the kernel",

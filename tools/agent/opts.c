@@ -414,6 +414,7 @@ int options_read(struct options *ret, int argc, char **argv)
 			 .silence_ms = 130000},
 	};
 	ret->install.conf = ret->conf;
+	ret->install.is_own_kernel = true;
 	r = read_all(ret, argc, argv);
 	return r ? r : find_api_server(ret);
 }

@@ -49,6 +49,7 @@ struct install_request {
 	const char *runtime_version; /* "containerd://2.1.0"; NULL: ask */
 	const cJSON *conf;           /* keys of natra's configuration */
 	bool removal;                /* do not look for a plugin to install */
+	bool is_own_kernel; /* pods of these directories run on this kernel */
 	bool dry_run; /* plan all of a removal at once, not in two steps */
 };
 

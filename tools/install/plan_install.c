@@ -350,6 +350,22 @@ static int plan_net(struct install *i, struct install_plan *plan,
 	return 0;
 }
 
+/* Where natra cannot limit, a runtime that calls it starts no pod that has limits, and takes its network
+ * for broken if it asks for STATUS. What is there already stays as it is. */
+static int check_kernel(struct install *i, const struct install_plan *plan)
+{
+	const char *name =
+		plan->mode == INSTALL_BANDWIDTH ? BANDWIDTH_NAME : PLUGIN_NAME;
+
+	if (!i->plugin_status || !i->request->is_own_kernel ||
+	    plugin_is_installed(i, name))
+		return 0;
+	return install_fail(
+		i, -EOPNOTSUPP,
+		"natra cannot limit on this node, so it is not installed: %s",
+		i->plugin_status);
+}
+
 static int make(struct install *i, struct install_plan *plan,
 		const struct lists *lists, const struct list *primary)
 {
@@ -367,6 +383,8 @@ static int make(struct install *i, struct install_plan *plan,
 	plan->mode = choice.mode;
 	plan->reason = choice.reason;
 	plan->element = choice.element;
+	if (r == 0)
+		r = check_kernel(i, plan);
 	if (r < 0)
 		return r;
 	plan->primary_file = text_copy(primary->file);
