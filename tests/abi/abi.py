@@ -350,7 +350,7 @@ class Install(Case):
         patterns = [re.sub("^usr/", "", p.partition(" -> ")[0]
                            .replace("{libdir}", LIBDIR)
                            .replace("usr/sbin", SBINDIR)
-                           .replace("usr/libexec/cni", CNIDIR))
+                           .replace("usr/libexec/natra", CNIDIR))
                     for package in packages for p in package["files"]]
         installed = [str(p.relative_to(self.root)) for p in self.root.rglob("*")
                      if not p.is_dir()]

@@ -101,7 +101,7 @@ def run(root):
     make_root(root)
     os.makedirs(f"{root}/{cache.SOURCE}")
     sh("cp", "-r", f"{IMAGE}/.", f"{root}/image")
-    for name in ("proc", "sys", "dev", "host", "run", "sys/fs/bpf",
+    for name in ("proc", "sys", "dev", "host", "run/netns", "sys/fs/bpf",
                  "var/lib/natra"):
         os.makedirs(f"{root}/image/{name}", exist_ok=True)
     yaml = cache.import_yaml()

@@ -27,7 +27,7 @@ MBIT = 1_000_000
 RATE = 10 * MBIT
 SECONDS = 3
 NAMES = {"natractl", "natra-cni", "natra-agent", "libnatra0", "libnatra-dev"}
-PROGRAMS = ("usr/sbin/natractl", "usr/sbin/natra-agent", "usr/libexec/cni/natra")
+PROGRAMS = ("usr/sbin/natractl", "usr/sbin/natra-agent", "usr/libexec/natra/natra")
 CAN_LEAVE = re.compile(r"/etc/systemd/system|/var/|/share/lintian|/etc/default$")
 
 

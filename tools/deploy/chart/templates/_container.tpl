@@ -67,9 +67,9 @@ volumeMounts:
     mountPath: /host
     readOnly: true
     mountPropagation: HostToContainer
-  # In /run/netns are the pods' network namespaces.
-  - name: run
-    mountPath: /run
+  # The pods' network namespaces. Not all of /run: CRI-O and Docker may mount secrets below that.
+  - name: netns
+    mountPath: /run/netns
     readOnly: true
     mountPropagation: HostToContainer
   - name: bpf
@@ -110,10 +110,10 @@ volumeMounts:
   hostPath:
     path: /
     type: Directory
-- name: run
+- name: netns
   hostPath:
-    path: /run
-    type: Directory
+    path: /run/netns
+    type: DirectoryOrCreate
 - name: bpf
   hostPath:
     path: /sys/fs/bpf
