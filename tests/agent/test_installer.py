@@ -76,9 +76,11 @@ class Install(Case):
         agent.wait_ready(False)
         agent.__exit__()
         self.agent().wait_ready()
-        before = self.node.names()
+        before, plugin = self.node.names(), (self.node.bin / "natra").read_bytes()
+        (self.node.bin / "natra").write_bytes(plugin + b"of another build")
         agent = self.agent(prefix=self.WITHOUT_BPF)
         agent.wait("natra cannot limit on this node: this process lacks")
+        self.until(lambda: (self.node.bin / "natra").read_bytes() == plugin)
         self.assertEqual(self.node.names(), before)
 
     def test_namespaces(self):

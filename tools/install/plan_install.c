@@ -358,7 +358,7 @@ static int check_kernel(struct install *i, const struct install_plan *plan)
 		plan->mode == INSTALL_BANDWIDTH ? BANDWIDTH_NAME : PLUGIN_NAME;
 
 	if (!i->plugin_status || !i->request->is_own_kernel ||
-	    plugin_is_installed(i, name))
+	    plugin_is_natra(&i->bin, name))
 		return 0;
 	return install_fail(
 		i, -EOPNOTSUPP,
