@@ -13,11 +13,11 @@
 
 /* Adapts K, once in a tick. */
 natra_global int adapt_global(struct natra_fair *fair, __u64 now_ns,
-			      __u64 latest_ns, __u32 fair_shift, __u32 k_max)
+			      __u64 latest_ns, __u32 fair_shift, __u32 weight)
 {
 	if (!fair)
 		return 0; /* the verifier wants this check */
-	natra_fair_adapt(fair, now_ns, latest_ns, fair_shift, k_max);
+	natra_fair_adapt(fair, now_ns, latest_ns, fair_shift, weight);
 	return 0;
 }
 
@@ -29,7 +29,7 @@ static __always_inline void adapt(struct natra_fair *fair,
 
 	(void)adapt_global(fair, now_ns,
 			   natra_fair_latest(fair, limits, now_ns, held),
-			   limits->fair_shift, NATRA_FAIR_K_MAX);
+			   limits->fair_shift, 1);
 }
 
 /* Judges a packet that nothing can hold. A random number is drawn only for one

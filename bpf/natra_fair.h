@@ -56,7 +56,7 @@
 #define NATRA_FAIR_TICK_SHIFT 24 /* the loop runs once in 2^24 ns */
 #define NATRA_FAIR_IDLE_TICKS 64 /* after more idle ticks K begins at 1 again */
 
-/* K has 12 bits of fraction and is at most 256, or as many times a group's largest weight. */
+/* K has 12 bits of fraction and is at most 256, and in groups as many times the weight. */
 #define NATRA_FAIR_K_SHIFT 12
 #define NATRA_FAIR_K_ONE   (1U << NATRA_FAIR_K_SHIFT)
 #define NATRA_FAIR_K_MAX   (256U << NATRA_FAIR_K_SHIFT)
@@ -172,7 +172,7 @@ natra_inline __u64 natra_fair_before(__u64 ns, __u64 by_ns)
 }
 
 /* Returns K * cost_ns, for K = 1 + k_more. It does not overflow for costs under
- * 2^56 ns, and a packet of 512 kB at 1 bit/s takes a 17th of that. */
+ * 2^56 ns if K is at most 256, and a packet of 512 kB at 1 bit/s takes a 17th of that. */
 natra_inline __u64 natra_fair_times_k(__u64 cost_ns, __u32 k_more)
 {
 	const __u64 low = cost_ns & (NATRA_FAIR_K_ONE - 1);
@@ -306,34 +306,38 @@ natra_inline __s64 natra_fair_overdraft(__u64 tat_ns, __u64 latest_ns,
 	return over > bound ? bound : over;
 }
 
-/* Adapts K, up to k_max, to the overdraft since latest_ns (see natra_fair_latest), unless another
- * CPU does so for this tick. now_ns is exact. */
+/* Adapts K to the overdraft since latest_ns (see natra_fair_latest), unless another CPU does so for
+ * this tick. now_ns is exact. The weight of a flow is 1. Members of a group with a weight of 64 need a
+ * K that is 64 times as large, which those of less weight leave alone. */
 natra_inline void natra_fair_adapt(struct natra_fair *fair, __u64 now_ns,
 				   __u64 latest_ns, __u32 fair_shift,
-				   __u32 k_max)
+				   __u32 weight)
 {
 	const __u64 tick = now_ns >> NATRA_FAIR_TICK_SHIFT;
 	const __u64 old = NATRA_READ_ONCE(fair->tick);
 	const __s64 over = natra_fair_overdraft(NATRA_READ_ONCE(fair->tat_ns),
 						latest_ns, fair_shift);
-	__s64 k = NATRA_FAIR_K_ONE, weight;
+	const __s64 k_half = (__s64)weight * NATRA_FAIR_K_HALF;
+	const __s64 k_max = (__s64)weight * NATRA_FAIR_K_MAX;
+	__s64 before = 0, k = NATRA_FAIR_K_ONE, gain;
 
 	/* CPUs' clocks may differ: one that is behind does not go back. */
 	if (tick <= old ||
 	    __sync_val_compare_and_swap(&fair->tick, old, tick) != old)
 		return;
 	if (tick - old <= NATRA_FAIR_IDLE_TICKS) {
-		k += fair->k_more;
-		weight = (__s64)((__u64)k * NATRA_FAIR_K_HALF /
-				 ((__u64)k + NATRA_FAIR_K_HALF));
-		k += (weight * natra_fair_step(over, fair->over, tick - old,
-					       fair_shift)) >>
-		     NATRA_FAIR_UNIT_SHIFT;
+		before = k + fair->k_more;
+		gain = (__s64)((__u64)before * (__u64)k_half /
+			       ((__u64)before + (__u64)k_half));
+		k = before +
+		    ((gain * natra_fair_step(over, fair->over, tick - old,
+					     fair_shift)) >>
+		     NATRA_FAIR_UNIT_SHIFT);
 	}
 	if (k < NATRA_FAIR_K_ONE)
 		k = NATRA_FAIR_K_ONE;
-	if (k > k_max)
-		k = k_max;
+	if (k > k_max && k > before)
+		k = before > k_max ? before : k_max;
 	fair->over = (__s32)over;
 	NATRA_WRITE_ONCE(fair->k_more, (__u32)k - NATRA_FAIR_K_ONE);
 }

@@ -54,7 +54,8 @@ natra_global __u64 group_turn_global(const struct natra_membership *of,
 		(void)adapt_global(
 			&group->fair, now_ns,
 			natra_group_latest(group, limits, now_ns, delay_ns),
-			natra_group_shift(limits, delay_ns), NATRA_GROUP_K_MAX);
+			natra_group_shift(limits, delay_ns),
+			natra_group_weight(of));
 	seen = natra_group_clocks(member);
 	turn_ns = natra_group_turn(group, limits, of, &seen, now_ns, delay_ns);
 	return natra_group_is_early(group, limits, of, &seen, member_id, now_ns,
@@ -150,8 +151,9 @@ natra_global __u64 group_global(struct __sk_buff *skb,
 	if (!of->group || !state)
 		return 0;
 	member = &state->member;
+	/* This half of the owner is the attachment's, also after it was attached anew. */
 	turn_ns = group_level(of, member, packet, delay_ns,
-			      (__u32)config->owner, charges);
+			      (__u32)(config->owner >> 32), charges);
 	group = group_at(of->group);
 	if (!group)
 		return turn_ns;

@@ -30,17 +30,15 @@
 
 #define NATRA_GROUP_SHARE_SHIFT 16 /* a share of 2^16 is that of weight 1 */
 
-/* K counts members of weight 1, and a member's weight is up to 64. */
-#define NATRA_GROUP_K_MAX (64 * NATRA_FAIR_K_MAX)
-
 /* A longer cost counts as this long (6.5 days), or K times it would overflow. */
 #define NATRA_GROUP_COST_MAX_NS (1ULL << 49)
 
 /* How much a member's clock moves on is looked at for a cost of this. */
 #define NATRA_GROUP_STEP_NS (1ULL << 20)
 
-/* For how long a member of a group is not alone after another one was charged (8.6 s). */
-#define NATRA_GROUP_ALONE_NS (1ULL << 33)
+/* For how long a member of a group is not alone after another one was charged: 17 s, more than fq
+ * may hold a packet. */
+#define NATRA_GROUP_ALONE_NS (1ULL << 34)
 
 /* By how much mice that nothing holds may put their member's clock ahead of now. */
 #define NATRA_GROUP_AHEAD_NS 100000000ULL
@@ -65,6 +63,11 @@ natra_inline __u64 natra_group_weigh(__u64 ns, __u32 share)
 	return (ns >> NATRA_GROUP_SHARE_SHIFT) * share +
 	       (((ns & ((1U << NATRA_GROUP_SHARE_SHIFT) - 1)) * share) >>
 		NATRA_GROUP_SHARE_SHIFT);
+}
+
+natra_inline __u32 natra_group_weight(const struct natra_membership *of)
+{
+	return of->share ? (1U << NATRA_GROUP_SHARE_SHIFT) / of->share : 1;
 }
 
 /* Returns K * cost_ns. */
@@ -187,19 +190,33 @@ natra_inline bool natra_group_is_alone(const struct natra_group *group,
 	       NATRA_READ_ONCE(group->met_ns) + NATRA_GROUP_ALONE_NS < now_ns;
 }
 
+/* Returns whether others came so short a time ago that fq may still hold what a member sent that was
+ * alone until then. */
+natra_inline bool natra_group_is_new(const struct natra_group *group,
+				     __u64 now_ns, __u64 delay_ns)
+{
+	return (__u32)(now_ns >> NATRA_FAIR_TICK_SHIFT) -
+		       NATRA_READ_ONCE(group->met_since) <=
+	       delay_ns >> NATRA_FAIR_TICK_SHIFT;
+}
+
 /* Notes that this member is charged. Members that take turns write once in a tick. */
 natra_inline void natra_group_meet(struct natra_group *group, __u32 member_id,
 				   __u64 now_ns)
 {
 	const __u32 last = NATRA_READ_ONCE(group->last_member);
+	const __u64 met_ns = NATRA_READ_ONCE(group->met_ns);
 
 	if (last == member_id ||
-	    NATRA_READ_ONCE(group->met_ns) >> NATRA_FAIR_TICK_SHIFT ==
-		    now_ns >> NATRA_FAIR_TICK_SHIFT)
+	    met_ns >> NATRA_FAIR_TICK_SHIFT == now_ns >> NATRA_FAIR_TICK_SHIFT)
 		return;
 	NATRA_WRITE_ONCE(group->last_member, member_id);
-	if (last)
-		NATRA_WRITE_ONCE(group->met_ns, now_ns);
+	if (!last)
+		return;
+	if (met_ns + NATRA_GROUP_ALONE_NS < now_ns)
+		NATRA_WRITE_ONCE(group->met_since,
+				 (__u32)(now_ns >> NATRA_FAIR_TICK_SHIFT));
+	NATRA_WRITE_ONCE(group->met_ns, now_ns);
 }
 
 /* Returns whether the turns of a member's packets are those of a clock of its own, which leaves
@@ -224,7 +241,8 @@ natra_inline bool natra_group_is_spaced(const struct natra_group *group,
  * next seconds while others are silent would leave them the overdraft alone. So unless its turns
  * leave room for the others, they are at most the bound of the overdraft from now, which is what the
  * others can have meanwhile. Mice have half as much again, since heavy flows of their own member
- * would leave them nothing. Who is alone may wait as long as it likes.
+ * would leave them nothing. Who is alone may wait as long as it likes, and when another one comes
+ * all go in the order of their turns until fq has let go what it held.
  */
 natra_inline bool natra_group_is_early(const struct natra_group *group,
 				       const struct natra_group_limits *limits,
@@ -240,6 +258,7 @@ natra_inline bool natra_group_is_early(const struct natra_group *group,
 	return delay_ns &&
 	       turn_ns > now_ns + ahead_ns + (is_mouse ? ahead_ns / 2 : 0) &&
 	       !natra_group_is_spaced(group, of, seen, turn_ns) &&
+	       !natra_group_is_new(group, now_ns, delay_ns) &&
 	       !natra_group_is_alone(group, member_id, now_ns);
 }
 

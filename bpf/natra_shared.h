@@ -427,10 +427,11 @@ struct natra_group {
 	struct natra_group_limits limits[2];
 	struct natra_group_given given;
 	struct natra_over over;
-	/* When another member was charged than the one before, see natra_group_meet(). */
+	/* When another member was charged than the one before, see natra_group_meet(), and the
+	 * tick since which that has gone on. */
 	__u64 met_ns;
 	__u32 last_member;
-	__u32 reserved;
+	__u32 met_since;
 };
 
 /* The limits under which gates are charged, by natra_debt_unit() of each. */

@@ -204,8 +204,8 @@ struct natra_policy {
 	/** Longest delay that EDT may give; 0: what 4 MB take at the egress
 	 *  rate, from 100 ms to 2 s, and 2 s in a group, which may be slower. At
 	 *  most 9 s, so that fq (10 s) never drops first. Beside other members of
-	 *  its group a packet that leaves them no room waits for 100 ms at most, or
-	 *  for what three long packets take if that is longer. */
+	 *  its group a packet that leaves them no room waits for 100 ms at most,
+	 *  and longer at low rates, where a few long packets take more. */
 	uint64_t horizon_ns;
 	/** Longest delay with NATRA_INGRESS_MODE_PACE. EDT gives no longer delay either
 	 *  where it puts no backpressure on the sender: to forwarded packets. 0: 50 ms.

@@ -113,9 +113,9 @@ static void carry_own(const struct heir *h)
 	carry_member(h);
 }
 
-/* Returns the latest time up to which a slot owes because another one does: as long as the slot's own
- * packets can make it owe. Only a long packet at a low rate owes for longer, and that one packet would
- * stop a fast class for minutes. */
+/* Returns the latest time up to which a slot owes because another one does, but for a long packet at the
+ * slot's own rate: as far as packets of either may be ahead. One packet of a slow class owes for minutes,
+ * and would stop a fast one for as long. */
 static uint64_t latest_debt(const struct heir *h)
 {
 	const uint32_t shift = h->to_limits->fair_shift;
@@ -141,8 +141,8 @@ static void carry_time(const struct heir *h, uint32_t buckets)
 
 		if (!(buckets & 1U << i))
 			continue;
-		if (tat_ns > latest_ns)
-			tat_ns = latest_ns;
+		if (tat_ns > latest_ns + d->to_ns)
+			tat_ns = latest_ns + d->to_ns;
 		raise_bucket(word_of(h->to, d->tat), tat_ns);
 		raise_bucket(word_of(h->to, d->kept), tat_ns);
 	}

@@ -9,7 +9,7 @@
  * - one that is new, or gets faster, owes as long as the one that owes longest, and
  * - the leg's own slot takes what those owe whose classes are gone, as their peers do.
  *
- * No slot owes longer for another one than packets can make it owe by its own limits.
+ * No slot owes longer for another one than a long packet can make it owe at its own rate.
  * A leg without classes only takes what it owes itself, which is less time at a higher rate.
  */
 #ifndef NATRA_STATE_DEBTS_H

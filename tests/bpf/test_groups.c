@@ -197,13 +197,13 @@ TH_TEST(no_packet_takes_the_next_second_of_others)
 	struct natra_group *g = th_group_at(TH_GROUP);
 
 	g->last_member = 1;
-	g->met_ns = th_now();
+	g->met_ns = th_now() - TH_SECOND;
 	set_member_ahead(TH_SECOND);
 	assert_int_equal(send().counter, NATRA_COUNT_DROPPED_HORIZON);
 	set_member_ahead(50 * TH_MS);
 	assert_int_equal(send().counter, NATRA_COUNT_PACED);
 	/* That one has made the member the last one, and of others there is no sign any more. */
-	g->met_ns = th_now() - 9 * TH_SECOND;
+	g->met_ns = th_now() - 18 * TH_SECOND;
 	set_member_ahead(TH_SECOND);
 	assert_int_equal(send().counter, NATRA_COUNT_PACED);
 }

@@ -147,7 +147,7 @@ static enum natra_counter fair(struct sim *sim, uint64_t hash, uint64_t cost_ns,
 	if (now >> NATRA_FAIR_TICK_SHIFT > f->tick)
 		natra_fair_adapt(f, sim->now_ns,
 				 natra_fair_latest(f, l, sim->now_ns, sim->edt),
-				 l->fair_shift, NATRA_FAIR_K_MAX);
+				 l->fair_shift, 1);
 	natra_fair_turn(f, sim->state->clocks, hash, &span, l->fair_shift,
 			&turn);
 	*ret_turn = turn.turn_ns;

@@ -93,7 +93,7 @@ static uint64_t judge(struct sim *sim, struct natra_group *group,
 		natra_fair_adapt(
 			&group->fair, sim->now_ns,
 			natra_group_latest(group, l, sim->now_ns, delay_ns),
-			natra_group_shift(l, delay_ns), NATRA_GROUP_K_MAX);
+			natra_group_shift(l, delay_ns), natra_group_weight(of));
 	turn_ns = natra_group_turn(group, l, of, member, sim->now_ns, delay_ns);
 	if (!charge &&
 	    natra_group_is_early(group, l, of, &seen, id, sim->now_ns, delay_ns,
@@ -558,26 +558,26 @@ TH_TEST(future_is_not_for_sale)
 	}
 }
 
-/* Who is alone in a group may fill fq, and no more than the bound of the overdraft for as long as
- * another one was charged a moment ago. */
+/* Who is alone in a group may fill fq. Another one that comes waits for that in its turn, and from then
+ * on the first one holds no more than the bound of the overdraft, until it is alone again. */
 TH_TEST(lone_member_waits_as_long_as_it_may)
 {
-	for (size_t len = 1; len <= 2; len++) {
-		struct source s[] = {
-			{.rate_bits = 150 * MBIT},
-			{.rate_bits = 20 * MBIT, .to_ns = 4 * SECOND}};
-		struct sim sim;
+	struct source s[] = {{.rate_bits = 150 * MBIT},
+			     {.rate_bits = 20 * MBIT,
+			      .from_ns = 10 * SECOND,
+			      .to_ns = 14 * SECOND}};
+	struct sim sim;
 
-		begin(&sim, 100 * MBIT, true, s, len);
-		sim.delay_ns = 2 * SECOND;
-		run(&sim, 10 * SECOND);
-		assert_in_range(s[0].latest_ns - sim.now_ns,
-				len == 1 ? 1900 * MS : 0,
-				len == 1 ? 2 * SECOND : 110 * MS);
-		run(&sim, 30 * SECOND);
-		assert_in_range(s[0].latest_ns - sim.now_ns, 1900 * MS,
-				2 * SECOND);
-	}
+	begin(&sim, 100 * MBIT, true, s, 2);
+	sim.delay_ns = 2 * SECOND;
+	run(&sim, 10 * SECOND);
+	assert_in_range(s[0].latest_ns - sim.now_ns, 1900 * MS, 2 * SECOND);
+	run(&sim, 21 * SECOND / 2);
+	assert_about(mbits(&s[1], 0.5), 20, 0.05);
+	run(&sim, 20 * SECOND);
+	assert_in_range(s[0].latest_ns - sim.now_ns, 0, 110 * MS);
+	run(&sim, 45 * SECOND);
+	assert_in_range(s[0].latest_ns - sim.now_ns, 1900 * MS, 2 * SECOND);
 }
 
 /* A sum of weights over 256 is one as well: who is within its share passes. */

@@ -350,15 +350,30 @@ static int plan_net(struct install *i, struct install_plan *plan,
 	return 0;
 }
 
-/* Where natra cannot limit, a runtime that calls it starts no pod that has limits, and takes its network
- * for broken if it asks for STATUS. What is there already stays as it is. */
-static int check_kernel(struct install *i, const struct install_plan *plan)
+/* Returns whether the runtime calls natra already. */
+static bool is_called(const struct install *i, const struct install_plan *plan,
+		      const struct lists *lists, const struct list *primary)
 {
-	const char *name =
-		plan->mode == INSTALL_BANDWIDTH ? BANDWIDTH_NAME : PLUGIN_NAME;
+	cleanup_dropins struct dropins dropins = {0};
 
+	if (plan->mode == INSTALL_PRESENT ||
+	    plugin_is_natra(&i->bin, BANDWIDTH_NAME))
+		return true;
+	for (size_t n = 0; n < lists->len; n++) {
+		if (lists->items[n].is_ours)
+			return true;
+	}
+	dropins_look(i, primary->name, &dropins);
+	return dropins.natra;
+}
+
+/* Where natra cannot limit, a runtime that calls it starts no pod that has limits, and takes its network
+ * for broken if it asks for STATUS. A runtime that calls natra already is left with it. */
+static int check_kernel(struct install *i, const struct install_plan *plan,
+			const struct lists *lists, const struct list *primary)
+{
 	if (!i->plugin_status || !i->request->is_own_kernel ||
-	    plugin_is_natra(&i->bin, name))
+	    is_called(i, plan, lists, primary))
 		return 0;
 	return install_fail(
 		i, -EOPNOTSUPP,
@@ -384,7 +399,7 @@ static int make(struct install *i, struct install_plan *plan,
 	plan->reason = choice.reason;
 	plan->element = choice.element;
 	if (r == 0)
-		r = check_kernel(i, plan);
+		r = check_kernel(i, plan, lists, primary);
 	if (r < 0)
 		return r;
 	plan->primary_file = text_copy(primary->file);

@@ -227,7 +227,6 @@ static int judge(struct install *i, const char *output)
 		return install_fail(i, -EINVAL,
 				    "the plugin refuses its configuration: %s",
 				    msg->valuestring);
-	free(i->plugin_status);
 	i->plugin_status = text_copy(msg->valuestring);
 	return 0;
 }
@@ -249,6 +248,8 @@ int plugin_check(struct install *i, const char *version, const cJSON *element)
 	 * configuration names a log file, that is checked. */
 	if (!cJSON_GetObjectItem(conf, "logFile"))
 		cJSON_AddStringToObject(conf, "logFile", "");
+	free(i->plugin_status);
+	i->plugin_status = NULL;
 	/* The plugin runs in another root directory than for pods, without the node's copy. */
 	cJSON_DeleteItemFromObject(conf, REQUIRE_NAMESPACES);
 	text = cJSON_PrintUnformatted(conf);

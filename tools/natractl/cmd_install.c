@@ -273,6 +273,8 @@ static int start(struct job *job)
 		return r;
 	request.removal = job->uninstall;
 	request.dry_run = job->cli->opts.value[OPT_DRY_RUN];
+	/* Whoever only asks may be allowed less than natra needs. */
+	request.is_own_kernel = !request.root && !request.dry_run;
 	job->i = install_new();
 	job->changes = cJSON_CreateArray();
 	job->warnings = cJSON_CreateArray();

@@ -92,7 +92,6 @@ int install_ask(const struct cli *cli, struct install_request *ret_request,
 		r = ask_dir(cli, OPT_BIN_DIR, &request.bin_dir);
 	if (r == 0)
 		r = ask_dir(cli, OPT_ROOT, &request.root);
-	request.is_own_kernel = !request.root;
 	if (r == 0)
 		r = ask_network(value[OPT_NETWORK], &request.network);
 	if (r == 0)
