@@ -137,12 +137,13 @@ static void carry_time(const struct heir *h, uint32_t buckets)
 	list_debts(h, debts);
 	for (size_t i = 0; i < DEBTS; i++) {
 		const struct debt *d = &debts[i];
+		const __u64 most_ns = latest_ns + d->to_ns;
 		__u64 tat_ns = NATRA_READ_ONCE(*word_of(h->from, d->tat));
 
 		if (!(buckets & 1U << i))
 			continue;
-		if (tat_ns > latest_ns + d->to_ns)
-			tat_ns = latest_ns + d->to_ns;
+		if (tat_ns > most_ns)
+			tat_ns = most_ns;
 		raise_bucket(word_of(h->to, d->tat), tat_ns);
 		raise_bucket(word_of(h->to, d->kept), tat_ns);
 	}
