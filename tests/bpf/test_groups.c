@@ -200,6 +200,15 @@ TH_TEST(no_packet_takes_the_next_second_of_others)
 	g->met_ns = th_now() - TH_SECOND;
 	set_member_ahead(TH_SECOND);
 	assert_int_equal(send().counter, NATRA_COUNT_DROPPED_HORIZON);
+	/* When others have just come, that may be what the member has sent before. */
+	g->met_since = (uint32_t)(th_now() >> NATRA_FAIR_TICK_SHIFT);
+	set_member_ahead(TH_SECOND);
+	assert_int_equal(send().counter, NATRA_COUNT_PACED);
+	g->met_since -= (3 * TH_SECOND) >> NATRA_FAIR_TICK_SHIFT;
+	g->last_member = 1;
+	g->met_ns = th_now() - TH_SECOND;
+	set_member_ahead(TH_SECOND);
+	assert_int_equal(send().counter, NATRA_COUNT_DROPPED_HORIZON);
 	set_member_ahead(50 * TH_MS);
 	assert_int_equal(send().counter, NATRA_COUNT_PACED);
 	/* That one has made the member the last one, and of others there is no sign any more. */

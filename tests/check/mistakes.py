@@ -362,7 +362,7 @@ BPF = (
     Mistake("weights-end-at-256", "bpf", "natra_fair_adapt",
             "(__s64)weight * NATRA_FAIR_K_MAX", "(__s64)NATRA_FAIR_K_MAX", "unit-groups"),
     Mistake("who-comes-is-refused", "bpf", "natra_group_is_early",
-            "!natra_group_is_new(group, now_ns, delay_ns) &&", "", "unit-groups"),
+            "!natra_group_is_new(group, now_ns, delay_ns) &&", "", "bpf-groups"),
     Mistake("mice-ahead-are-an-overdraft", "bpf", "group_charge_global",
             "natra_group_ahead(delay_ns, packet->mouse)", "delay_ns", "bpf-groups"),
     Mistake("swings-of-the-overdraft-lower-k", "bpf", "natra_fair_step",
