@@ -16,13 +16,12 @@ import socket
 import subprocess
 import sys
 import time
-from types import SimpleNamespace
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
+import load
 from commands import sh
 from ecn import have_netem
 from limiters import Natra, bits
-from load import udp_send
 from meter import ETH_IPV4_TCP, ETH_IPV4_UDP
 from rig import Rig
 from script import run_script, some_of
@@ -81,22 +80,20 @@ class Flood:
     """Sends datagrams at a rate, even if they are dropped."""
 
     def __init__(self, src, dst, port, rate, tos):
-        a = SimpleNamespace(ip=dst.ip, port=port, rate=rate, size=1400, tos=tos, ports=1,
-                            clock=None, reconnect=False, no_wait=False, segments=0, seconds=3600,
-                            count=float("inf"))
+        words = ["udp-send", dst.ip, port, "--rate", rate, "--tos", tos, "--seconds", 3600]
         # Nobody reads: the counters of IP say what arrives. But without a socket there
         # would be an ICMP answer to each datagram.
         with dst:
             self._sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._sink.bind((dst.ip, port))
-        self._child = child(self._run, src, a)
+        self._child = child(self._run, src, [str(word) for word in words])
 
     @staticmethod
-    def _run(src, a):
-        # The script's output must not have what udp_send prints at its end.
+    def _run(src, words):
+        # The script's output must not have what that prints at its end.
         sys.stdout = open(os.devnull, "w")
         with src:
-            udp_send(a)
+            load.main(words)
 
     def close(self):
         if os.waitpid(self._child, os.WNOHANG) != (0, 0):
