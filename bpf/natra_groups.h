@@ -185,9 +185,10 @@ natra_inline bool natra_group_is_alone(const struct natra_group *group,
 				       __u32 member_id, __u64 now_ns)
 {
 	const __u32 last = NATRA_READ_ONCE(group->last_member);
+	const __u64 met_ns = NATRA_READ_ONCE(group->met_ns);
 
 	return (!last || last == member_id) &&
-	       NATRA_READ_ONCE(group->met_ns) + NATRA_GROUP_ALONE_NS < now_ns;
+	       (!met_ns || met_ns + NATRA_GROUP_ALONE_NS < now_ns);
 }
 
 /* Returns whether others came so short a time ago that fq may still hold what a member sent that was
@@ -213,7 +214,7 @@ natra_inline void natra_group_meet(struct natra_group *group, __u32 member_id,
 	NATRA_WRITE_ONCE(group->last_member, member_id);
 	if (!last)
 		return;
-	if (met_ns + NATRA_GROUP_ALONE_NS < now_ns)
+	if (!met_ns || met_ns + NATRA_GROUP_ALONE_NS < now_ns)
 		NATRA_WRITE_ONCE(group->met_since,
 				 (__u32)(now_ns >> NATRA_FAIR_TICK_SHIFT));
 	NATRA_WRITE_ONCE(group->met_ns, now_ns);
