@@ -317,27 +317,27 @@ natra_inline void natra_fair_adapt(struct natra_fair *fair, __u64 now_ns,
 	const __u64 old = NATRA_READ_ONCE(fair->tick);
 	const __s64 over = natra_fair_overdraft(NATRA_READ_ONCE(fair->tat_ns),
 						latest_ns, fair_shift);
-	const __s64 k_half = (__s64)weight * NATRA_FAIR_K_HALF;
-	const __s64 k_max = (__s64)weight * NATRA_FAIR_K_MAX;
-	__s64 before = 0, k = NATRA_FAIR_K_ONE, gain;
+	__s64 k = NATRA_FAIR_K_ONE;
 
 	/* CPUs' clocks may differ: one that is behind does not go back. */
 	if (tick <= old ||
 	    __sync_val_compare_and_swap(&fair->tick, old, tick) != old)
 		return;
 	if (tick - old <= NATRA_FAIR_IDLE_TICKS) {
-		before = k + fair->k_more;
-		gain = (__s64)((__u64)before * (__u64)k_half /
-			       ((__u64)before + (__u64)k_half));
-		k = before +
-		    ((gain * natra_fair_step(over, fair->over, tick - old,
-					     fair_shift)) >>
+		const __u64 before = NATRA_FAIR_K_ONE + (__u64)fair->k_more;
+		const __u64 half = (__u64)weight * NATRA_FAIR_K_HALF;
+		const __u64 gain = before * half / (before + half);
+		const __s64 most = (__s64)weight * NATRA_FAIR_K_MAX;
+
+		k = (__s64)before +
+		    (((__s64)gain * natra_fair_step(over, fair->over,
+						    tick - old, fair_shift)) >>
 		     NATRA_FAIR_UNIT_SHIFT);
+		if (k > most && k > (__s64)before)
+			k = (__s64)before > most ? (__s64)before : most;
 	}
 	if (k < NATRA_FAIR_K_ONE)
 		k = NATRA_FAIR_K_ONE;
-	if (k > k_max && k > before)
-		k = before > k_max ? before : k_max;
 	fair->over = (__s32)over;
 	NATRA_WRITE_ONCE(fair->k_more, (__u32)k - NATRA_FAIR_K_ONE);
 }

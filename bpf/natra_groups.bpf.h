@@ -36,9 +36,8 @@ natra_global __u64 group_turn_global(const struct natra_membership *of,
 				     __u64 delay_ns, __u32 member_id)
 {
 	const struct natra_group_limits *limits;
-	struct natra_member seen;
 	struct natra_group *group;
-	__u64 now_ns, turn_ns;
+	__u64 now_ns;
 
 	if (!natra_fixed.has_groups || !of || !member || !packet)
 		return 0; /* the verifier wants this check */
@@ -56,12 +55,8 @@ natra_global __u64 group_turn_global(const struct natra_membership *of,
 			natra_group_latest(group, limits, now_ns, delay_ns),
 			natra_group_shift(limits, delay_ns),
 			natra_group_weight(of));
-	seen = natra_group_clocks(member);
-	turn_ns = natra_group_turn(group, limits, of, &seen, now_ns, delay_ns);
-	return natra_group_is_early(group, limits, of, &seen, member_id, now_ns,
-				    delay_ns, turn_ns, packet->mouse)
-		       ? now_ns + delay_ns + 1
-		       : turn_ns;
+	return natra_group_judge(group, limits, of, member, member_id, now_ns,
+				 delay_ns, packet->mouse);
 }
 
 /* Charges a packet. What its turn is now counts, for another CPU may have moved the clocks

@@ -33,9 +33,6 @@
 /* A longer cost counts as this long (6.5 days), or K times it would overflow. */
 #define NATRA_GROUP_COST_MAX_NS (1ULL << 49)
 
-/* How much a member's clock moves on is looked at for a cost of this. */
-#define NATRA_GROUP_STEP_NS (1ULL << 20)
-
 /* For how long a member of a group is not alone after another one was charged: 17 s, more than fq
  * may hold a packet. */
 #define NATRA_GROUP_ALONE_NS (1ULL << 34)
@@ -65,6 +62,7 @@ natra_inline __u64 natra_group_weigh(__u64 ns, __u32 share)
 		NATRA_GROUP_SHARE_SHIFT);
 }
 
+/* Returns a member's weight. */
 natra_inline __u32 natra_group_weight(const struct natra_membership *of)
 {
 	return of->share ? (1U << NATRA_GROUP_SHARE_SHIFT) / of->share : 1;
@@ -180,15 +178,20 @@ natra_inline __u64 natra_group_turn(const struct natra_group *group,
 	return turn_ns > low_ns ? turn_ns : low_ns;
 }
 
+/* Returns whether members took turns of late. */
+natra_inline bool natra_group_has_met(__u64 met_ns, __u64 now_ns)
+{
+	return met_ns && met_ns + NATRA_GROUP_ALONE_NS >= now_ns;
+}
+
 /* Returns whether no other member than this one was charged of late, or none at all. */
 natra_inline bool natra_group_is_alone(const struct natra_group *group,
 				       __u32 member_id, __u64 now_ns)
 {
 	const __u32 last = NATRA_READ_ONCE(group->last_member);
-	const __u64 met_ns = NATRA_READ_ONCE(group->met_ns);
 
 	return (!last || last == member_id) &&
-	       (!met_ns || met_ns + NATRA_GROUP_ALONE_NS < now_ns);
+	       !natra_group_has_met(NATRA_READ_ONCE(group->met_ns), now_ns);
 }
 
 /* Returns whether others came so short a time ago that fq may still hold what a member sent that was
@@ -214,7 +217,7 @@ natra_inline void natra_group_meet(struct natra_group *group, __u32 member_id,
 	NATRA_WRITE_ONCE(group->last_member, member_id);
 	if (!last)
 		return;
-	if (!met_ns || met_ns + NATRA_GROUP_ALONE_NS < now_ns)
+	if (!natra_group_has_met(met_ns, now_ns))
 		NATRA_WRITE_ONCE(group->met_since,
 				 (__u32)(now_ns >> NATRA_FAIR_TICK_SHIFT));
 	NATRA_WRITE_ONCE(group->met_ns, now_ns);
@@ -227,13 +230,13 @@ natra_inline bool natra_group_is_spaced(const struct natra_group *group,
 					const struct natra_member *seen,
 					__u64 turn_ns)
 {
-	const __u64 step_ns = natra_group_weigh(
-		natra_group_times_k(group, NATRA_GROUP_STEP_NS), of->share);
+	const __u64 k =
+		NATRA_FAIR_K_ONE + (__u64)NATRA_READ_ONCE(group->fair.k_more);
+	const __u64 one = (__u64)NATRA_FAIR_K_ONE << NATRA_GROUP_SHARE_SHIFT;
 
 	return turn_ns < NATRA_READ_ONCE(group->fair.tat_ns) &&
 	       (turn_ns == seen->floor_ns ||
-		(turn_ns == seen->clock_ns &&
-		 step_ns > NATRA_GROUP_STEP_NS + NATRA_GROUP_STEP_NS / 32));
+		(turn_ns == seen->clock_ns && k * of->share > one + one / 32));
 }
 
 /*
@@ -271,6 +274,24 @@ natra_group_clocks(const struct natra_member *member)
 		.clock_ns = NATRA_READ_ONCE(member->clock_ns),
 		.floor_ns = NATRA_READ_ONCE(member->floor_ns),
 	};
+}
+
+/* Returns the turn of a packet that is judged, which if it is refused is beyond its longest delay. */
+natra_inline __u64 natra_group_judge(const struct natra_group *group,
+				     const struct natra_group_limits *limits,
+				     const struct natra_membership *of,
+				     const struct natra_member *member,
+				     __u32 member_id, __u64 now_ns,
+				     __u64 delay_ns, bool is_mouse)
+{
+	const struct natra_member seen = natra_group_clocks(member);
+	const __u64 turn_ns =
+		natra_group_turn(group, limits, of, &seen, now_ns, delay_ns);
+
+	return natra_group_is_early(group, limits, of, &seen, member_id, now_ns,
+				    delay_ns, turn_ns, is_mouse)
+		       ? now_ns + delay_ns + 1
+		       : turn_ns;
 }
 
 /*

@@ -16,7 +16,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, HERE + "/../install"]
 import parallel
-from agent import AGENT, Agent, cpu_s, words
+from agent import Agent, cpu_s, words
 from node import FLANNEL, K3S, LISTS, NEW, OLD, PLUGIN, Node
 
 OWN = "00-natra-10-flannel.conflist"
@@ -166,18 +166,13 @@ class Install(Case):
 class Unwatched(Case):
     def test_no_inotify(self):
         """The agent goes on without events, and says so once."""
-        program = self.node.root / "agent"
-        program.write_text("#!/bin/sh\necho 0 > /proc/sys/user/max_inotify_instances"
-                           f" && exec '{AGENT}' \"$@\"\n")
-        program.chmod(0o755)
-        unshare = self.node.root / "unshare"
-        unshare.write_text(f"#!/bin/sh\nexec unshare -Ur '{program}' \"$@\"\n")
-        unshare.chmod(0o755)
         if subprocess.run(["unshare", "-Ur", "true"]).returncode:
             self.skipTest("no user namespaces")
         # The user namespace has no BPF, so natra would not be installed for the first time.
         self.agent().wait_ready()
-        agent = self.last = self.agent(program=unshare)
+        agent = self.last = self.agent(prefix=[
+            "unshare", "-Ur", "sh", "-c",
+            "echo 0 > /proc/sys/user/max_inotify_instances && exec \"$@\"", "sh"])
         self.assertIn("Too many open files", agent.wait("no inotify"))
         agent.wait_ready()
         self.assertIn(OWN, self.node.names())

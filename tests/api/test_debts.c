@@ -28,7 +28,7 @@ static struct natra_class make(const char *name, const char *const *subnets)
 
 static struct natra_class list[2];
 
-/* What is only delayed passes then. */
+/* Waits for longer than a packet at these rates is delayed, if nothing is owed. */
 static void wait_a_moment(void)
 {
 	const struct timespec pause = {.tv_nsec = 300000000};
@@ -145,11 +145,10 @@ TH_TEST(one_packet_of_a_slow_class_stops_no_other)
 		if (i) {
 			list[0] = list[1];
 			policy.classes_len = 1;
-		}
-		if (i)
 			assert_int_equal(attach_pod(&policy), 0);
-		else
+		} else {
 			OK(natra_configure(n, ID, &policy));
+		}
 		for (int tries = 0; tries < 16 && passed < 40; tries++) {
 			wait_a_moment();
 			passed = pass(NULL);

@@ -191,7 +191,7 @@ TH_TEST(packets_depart_when_the_group_lets_them)
 	assert_int_equal(r.tstamp, at_ns + LEN * 1000ULL);
 }
 
-/* What fq holds cannot be taken back, so beside other members the time is not given far ahead. */
+/* A packet is refused that would take time far ahead while others are there, since fq gives none back. */
 TH_TEST(no_packet_takes_the_next_second_of_others)
 {
 	struct natra_group *g = th_group_at(TH_GROUP);

@@ -18,14 +18,13 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__) + "/../harness/python")
-import load
 from commands import sh
 from ecn import have_netem
 from limiters import Natra, bits
 from meter import ETH_IPV4_TCP, ETH_IPV4_UDP
 from rig import Rig
 from script import run_script, some_of
-from stream import Streams, child, end
+from stream import Streams
 
 RATE = "10M"
 CAP = bits(RATE)
@@ -73,32 +72,26 @@ class Lane:
         return self.flows[-1]
 
     def flood(self, caps, tos=0):
-        self.flows.append(Flood(self.src, self.dst, UDP_PORT + tos, caps * CAP, tos))
+        self.flows.append(Flood(self.r, self.src, self.dst, UDP_PORT + tos, caps * CAP, tos))
 
 
 class Flood:
     """Sends datagrams at a rate, even if they are dropped."""
 
-    def __init__(self, src, dst, port, rate, tos):
-        words = ["udp-send", dst.ip, port, "--rate", rate, "--tos", tos, "--seconds", 3600]
+    def __init__(self, r, src, dst, port, rate, tos):
         # Nobody reads: the counters of IP say what arrives. But without a socket there
         # would be an ICMP answer to each datagram.
         with dst:
             self._sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._sink.bind((dst.ip, port))
-        self._child = child(self._run, src, [str(word) for word in words])
-
-    @staticmethod
-    def _run(src, words):
-        # The script's output must not have what that prints at its end.
-        sys.stdout = open(os.devnull, "w")
-        with src:
-            load.main(words)
+        self._src = src
+        self._load = r.load(src, "udp-send", dst.ip, port, "--rate", rate, "--tos", tos,
+                            "--seconds", 3600)
 
     def close(self):
-        if os.waitpid(self._child, os.WNOHANG) != (0, 0):
+        if self._load.poll() is not None:
             raise RuntimeError("the flood has ended by itself")
-        end(self._child)
+        self._src.stop(self._load)
         self._sink.close()
 
 

@@ -214,12 +214,12 @@ def slow(rep, a):
         n.ok("group", "remove", "team")
 
 
-class Hostile:
+class Hostile(Group):
     """Two pods in a group of 20M alone, of which the second takes what it can."""
     MBIT_S, SIZE, SEGMENTS, EVERY_S = 20, 1200, 40, 1.9
 
     def __init__(self, r, *options):
-        self.r = r
+        self.r, self.way = r, "out"
         Natra().ok("group", "set", "team", "--egress-rate", f"{self.MBIT_S}M")
         self.limits = [Natra(pod, "--group", "team", "--edt-pacing", "on", *options)
                        for pod in r.pods]
@@ -228,8 +228,8 @@ class Hostile:
             sink(r, client)
 
     def send(self, i, *args):
-        r = self.r
-        r.load(r.pods[i], "udp-send", r.clients[i].ip, UDP_PORT, "--size", self.SIZE, *args)
+        src, dst = self.ends(i)
+        self.r.load(src, "udp-send", dst.ip, UDP_PORT, "--size", self.SIZE, *args)
 
     def send_bursts(self):
         size = self.SIZE * self.SEGMENTS
@@ -241,18 +241,16 @@ class Hostile:
         time.sleep(a.settle)
         rate = wire_rates([meter], 5 * self.EVERY_S)[0] / MBIT
         rep.least(what, rate, 0.8 * self.MBIT_S / 2, " Mbit/s")
-        for lim in self.limits:
-            lim.detach()
-        Natra().ok("group", "remove", "team")
+        self.close()
 
 
 def hostile(rep, a):
     with Rig(lanes=2) as r:
         other = Hostile(r)
-        r.elephant(r.pods[0], r.clients[0], PORT)
-        r.wait_flow(Meter(r.clients[0], ETH_IPV4_TCP))
+        other.stream(0)
+        r.wait_flow(other.meters()[0])
         other.send_bursts()
-        other.check(rep, a, "a stream beside bursts of 1.9 s", ETH_IPV4_TCP)
+        other.check(rep, a, f"a stream beside bursts of {other.EVERY_S} s", ETH_IPV4_TCP)
     with Rig(lanes=2) as r:
         other = Hostile(r, "--fast-pass", "off")
         other.send(0, "--rate", 3 * other.MBIT_S * MBIT)

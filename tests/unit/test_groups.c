@@ -94,12 +94,12 @@ static uint64_t judge(struct sim *sim, struct natra_group *group,
 			&group->fair, sim->now_ns,
 			natra_group_latest(group, l, sim->now_ns, delay_ns),
 			natra_group_shift(l, delay_ns), natra_group_weight(of));
-	turn_ns = natra_group_turn(group, l, of, member, sim->now_ns, delay_ns);
-	if (!charge &&
-	    natra_group_is_early(group, l, of, &seen, id, sim->now_ns, delay_ns,
-				 turn_ns, mouse))
-		return sim->now_ns + delay_ns + 1;
-	if (charge) {
+	if (!charge) {
+		turn_ns = natra_group_judge(group, l, of, member, id,
+					    sim->now_ns, delay_ns, mouse);
+	} else {
+		turn_ns = natra_group_turn(group, l, of, member, sim->now_ns,
+					   delay_ns);
 		natra_group_charge_member(
 			group, l, of, member, &seen, sim->now_ns, delay_ns,
 			turn_ns, cost_ns, natra_cost_ns(&of->floor, BYTES, 0));
@@ -533,8 +533,8 @@ TH_TEST(scales_agree)
 			 (1ULL << 60) - (1ULL << 49));
 }
 
-/* Who fills the next seconds at once leaves the others their shares all the same: one that has a
- * packet on the way at a time, and one whose packets may wait for 50 ms. */
+/* A member that sends what the group carries in two seconds at once leaves the others their shares: one
+ * that has one packet on the way at a time, and one whose packets may wait for 50 ms. */
 TH_TEST(future_is_not_for_sale)
 {
 	static const uint64_t shares[] = {50, 25};
@@ -558,7 +558,7 @@ TH_TEST(future_is_not_for_sale)
 	}
 }
 
-/* Who is alone in a group may fill fq. Another one that comes waits for that in its turn, and from then
+/* A member that is alone may fill fq. Another one that comes waits for that in its turn, and from then
  * on the first one holds no more than the bound of the overdraft, until it is alone again. */
 TH_TEST(lone_member_waits_as_long_as_it_may)
 {
@@ -580,7 +580,7 @@ TH_TEST(lone_member_waits_as_long_as_it_may)
 	assert_in_range(s[0].latest_ns - sim.now_ns, 1900 * MS, 2 * SECOND);
 }
 
-/* A sum of weights over 256 is one as well: who is within its share passes. */
+/* A member within its share passes also where the weights sum up to more than 256. */
 TH_TEST(large_weights_share)
 {
 	for (int held = 0; held < 2; held++) {

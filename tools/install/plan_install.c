@@ -356,13 +356,9 @@ static bool is_called(const struct install *i, const struct install_plan *plan,
 {
 	cleanup_dropins struct dropins dropins = {0};
 
-	if (plan->mode == INSTALL_PRESENT ||
+	if (plan->mode == INSTALL_PRESENT || lists_have_ours(lists) ||
 	    plugin_is_natra(&i->bin, BANDWIDTH_NAME))
 		return true;
-	for (size_t n = 0; n < lists->len; n++) {
-		if (lists->items[n].is_ours)
-			return true;
-	}
 	dropins_look(i, primary->name, &dropins);
 	return dropins.natra;
 }

@@ -248,11 +248,11 @@ int plugin_check(struct install *i, const char *version, const cJSON *element)
 	 * configuration names a log file, that is checked. */
 	if (!cJSON_GetObjectItem(conf, "logFile"))
 		cJSON_AddStringToObject(conf, "logFile", "");
-	free(i->plugin_status);
-	i->plugin_status = NULL;
 	/* The plugin runs in another root directory than for pods, without the node's copy. */
 	cJSON_DeleteItemFromObject(conf, REQUIRE_NAMESPACES);
 	text = cJSON_PrintUnformatted(conf);
+	free(i->plugin_status);
+	i->plugin_status = NULL;
 	r = call(i, "STATUS", text, &output);
 	if (r < 0)
 		return install_fail(i, r, "the plugin's STATUS: %s",

@@ -273,7 +273,7 @@ static int start(struct job *job)
 		return r;
 	request.removal = job->uninstall;
 	request.dry_run = job->cli->opts.value[OPT_DRY_RUN];
-	/* Whoever only asks may be allowed less than natra needs. */
+	/* A user who may not load BPF may ask for a dry run. */
 	request.is_own_kernel = !request.root && !request.dry_run;
 	job->i = install_new();
 	job->changes = cJSON_CreateArray();
