@@ -15,7 +15,7 @@ cni-kill the same after SIGKILL
 fq       errors and SIGKILL in jobs that use the qdisc fq, and only in calls
          about qdiscs: for a VM, which has fq but not the time for the rest
 
-inject.c numbers the calls. With NATRA_SAMPLE, which tools/check sets to the commit, one of three
+inject.c numbers the calls. With NATRA_SAMPLE, which tools/check sets to the commit, one of five
 fails in a run, in each commit another. Two processes share the work, each with a node, a pod and a
 bpffs of its own.
 """

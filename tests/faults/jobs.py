@@ -20,7 +20,7 @@ from state import Watch, pins
 
 INJECT = os.environ.get("INJECT_LIB", "")
 MAX_CALLS = 1000
-SAMPLE = 3              # of so many calls one fails in a run that tries a sample
+SAMPLE = 5              # of so many calls one fails in a run that tries a sample
 USUAL_SECONDS = 0.06    # attach, check and detach, where the CPU is not emulated
 ID = "fault.case/1"     # it has dots and a slash, as runtimes' ids do
 MODES = ("tcx-podside", "clsact-podside", "tcx-hostside", "clsact-hostside")
