@@ -3,30 +3,28 @@
 """Draws DIR/capped-pod.svg, the picture of the README, from DIR/results.json.
 
 It shows what a capped pod's small requests get beside a bulk stream without a limiter,
-with upstream's plugin and with natra. It is text and rectangles, which need no
-library: the same results make the same file everywhere, so a test can compare it.
+with upstream's plugin and with natra, for each word of its `fastPass`. It is text and
+rectangles, which need no library: the same results make the same file everywhere, so a
+test can compare it.
 """
 import json
 import sys
 
+import colours
 from statistic import Results
 
 NAME = "capped-pod"
 CAPTION = "A capped pod's small requests beside a bulk stream"
-ROWS = {"none": "no limiter", "upstream": "upstream's plugin", "natra": "natra"}
-# GitHub shows the picture in light and in dark pages. The background belongs to it, so
-# that the text is readable even where the two themes are mixed up.
-THEMES = {"light": {"page": "#ffffff", "ink": "#1f2328", "none": "#8c959f",
-                    "upstream": "#d95f02", "natra": "#1b7837"},
-          "dark": {"page": "#0d1117", "ink": "#e6edf3", "none": "#6e7681",
-                   "upstream": "#f0883e", "natra": "#3fb950"}}
+ROWS = {"none": "no limiter", "upstream": "upstream's plugin", "natra": "natra",
+        "natra-strict": "natra, strict", "natra-off": "natra, off"}
+NEEDED = ("none", "upstream", "natra")
 WIDTH, ROW, TOP, LEFT, PANEL, BAR = 760, 30, 58, 128, 212, 118
 
 
-def panels(res):
+def panels(res, shown):
     """Return (title, its second line, format, {limiter: figure}) of each panel."""
     def column(metric):
-        return {n: res.mean("mixed", n, metric, load="fixed") for n in ROWS}
+        return {n: res.mean("mixed", n, metric, load="fixed") for n in shown}
     offered = res.mean("mixed", "none", "offered", load="fixed")
     asked = f"per second, of {offered:.0f}" if offered else "per second"
     return (("Bulk stream into the pod", "Mbit/s, the cap is 10", "{:.1f}",
@@ -37,15 +35,13 @@ def panels(res):
              column("p99_ms_annotated")))
 
 
-def style():
+def style(shown):
     def rules(theme):
-        return " ".join(
-                [f".page {{ fill: {theme['page']} }}",
-                 f"text {{ fill: {theme['ink']} }}",
-                 *(f".{n} {{ fill: {theme[n]} }}" for n in ROWS)])
+        return " ".join([f".page {{ fill: {colours.PAGE[theme]} }}",
+                         f"text {{ fill: {colours.INK[theme]} }}",
+                         *(f".{n} {{ fill: {colours.LIMITERS[n][theme]} }}" for n in shown)])
     return ("<style>text { font: 12px sans-serif } .title { font-weight: bold } "
-            f"{rules(THEMES['light'])} @media (prefers-color-scheme: dark) "
-            f"{{ {rules(THEMES['dark'])} }}</style>")
+            f"{rules(0)} @media (prefers-color-scheme: dark) {{ {rules(1)} }}</style>")
 
 
 def text(x, y, words, kind=""):
@@ -65,17 +61,16 @@ def bars(left, form, column):
 
 def svg(res):
     """Return the picture, or None for a run that did not measure it."""
-    found = panels(res)
-    if any(found[0][3][n] is None for n in ROWS):
+    shown = [n for n in ROWS if res.get("mixed", n, "elephant_in", load="fixed")]
+    if not set(NEEDED) <= set(shown):
         return None
-    height = TOP + ROW * len(ROWS) + 6
+    height = TOP + ROW * len(shown) + 6
     lines = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" '
              f'height="{height}" viewBox="0 0 {WIDTH} {height}" role="img">',
-             f"<title>{CAPTION}</title>", style(),
+             f"<title>{CAPTION}</title>", style(shown),
              f'<rect class="page" width="{WIDTH}" height="{height}"/>']
-    lines += [text(8, TOP + row * ROW + 14, words)
-              for row, words in enumerate(ROWS.values())]
-    for i, (title, unit, form, column) in enumerate(found):
+    lines += [text(8, TOP + row * ROW + 14, ROWS[n]) for row, n in enumerate(shown)]
+    for i, (title, unit, form, column) in enumerate(panels(res, shown)):
         left = LEFT + i * PANEL
         lines += [text(left, 22, title, ' class="title"'), text(left, 40, unit),
                   *bars(left, form, column)]

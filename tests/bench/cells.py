@@ -33,6 +33,12 @@ class Node:
         """The limiter that paces ingress, in a tuple that is empty without fq."""
         return ("natra-pace",) if self.fq else ()
 
+    @property
+    def policed(self):
+        """natra as it is where there is no fq, with each word of fastPass: without fq that is
+        what natra does by itself."""
+        return ("natra-policed", "natra-policed-strict", "natra-policed-off") if self.fq else ()
+
 
 @dataclasses.dataclass(frozen=True)
 class Cell:

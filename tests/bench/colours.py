@@ -5,8 +5,8 @@ matplotlib writes the light ones into an SVG; a style sheet replaces them where 
 reader prefers dark. A viewer that knows no style sheets shows the light chart. The
 background belongs to the chart, so that it is readable on any page.
 """
-from capped_pod import THEMES
 
+# On light pages, and on dark ones.
 LIMITERS = {"none": ("#8c959f", "#6e7681"),
             "upstream": ("#d95f02", "#f0883e"),
             "upstream-containerd": ("#a67c00", "#e3b341"),
@@ -15,10 +15,11 @@ LIMITERS = {"none": ("#8c959f", "#6e7681"),
             "natra": ("#1b7837", "#3fb950"),
             "natra-pace": ("#7570b3", "#a5a0ea"),
             "natra-strict": ("#0f8585", "#39c5cf"),
+            "natra-off": ("#5e7f3b", "#9cc069"),
             "tbf": ("#c2410c", "#ff7b54"),
             "fq_codel": ("#1f78b4", "#58a6ff"),
             "cake": ("#c51b7d", "#f778ba")}
-PAGE, INK = ((THEMES["light"][part], THEMES["dark"][part]) for part in ("page", "ink"))
+PAGE, INK = ("#ffffff", "#0d1117"), ("#1f2328", "#e6edf3")
 GRID = ("#d0d7de", "#3d444d")
 PAIRS = (*LIMITERS.values(), PAGE, INK, GRID)
 

@@ -159,12 +159,10 @@ def targets(res):
                 if dict(k[2])["pods"] <= MEMLOCK_PODS), default=MEMLOCK_PODS)
     yield Target("kernel memory of a pod, by memlock",
                  res.get("memory", "natra", "memlock_kib", pods=pods), MEMLOCK_KIB,
-                 "most", " KiB", "" if pods >= MEMLOCK_PODS else
-                 f"{pods} pods, not {MEMLOCK_PODS}, share the programs")
+                 "most", " KiB")
     yield Target("kernel memory of a pod, all kinds: at most upstream's",
                  *(res.get("memory", name, "all_kib", pods=pods)
-                   for name in ("natra", "upstream")), "most", " KiB",
-                 "a sketch and the clocks of heavy flows for each direction")
+                   for name in ("natra", "upstream")), "most", " KiB")
 
 
 def mean_add(res):

@@ -5,7 +5,9 @@ NAMES = {"none": "no limiter", "upstream": "upstream",
          "upstream-debian": "upstream, Debian's",
          "upstream-1.5.1": "upstream 1.5.1 (htb)",
          "upstream-containerd": "upstream, containerd's burst",
-         "natra-pace": "natra, paced ingress"}
+         "natra-pace": "natra, paced ingress",
+         "natra-policed-strict": "natra, policed, strict",
+         "natra-policed-off": "natra, policed, off"}
 
 # What differs by less than this part is said to be level.
 LEVEL = 0.05

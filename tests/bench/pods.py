@@ -19,7 +19,9 @@ from rig import Rig
 CONTAINERD_BURST = 4294967295
 # Peers of natra that are a root qdisc each way.
 QDISCS = ("tbf", "fq_codel", "cake")
-FAST_PASSES = ("strict", "off")
+# What the words of a name say of natra; "natra" alone has its defaults.
+WORDS = {"pace": {"ingressMode": "pace"}, "policed": {"edtPacing": "off"},
+         "strict": {"fastPass": "strict"}, "off": {"fastPass": "off"}}
 UPSTREAM = {"type": "bandwidth", "capabilities": {"bandwidth": True}}
 
 
@@ -53,14 +55,13 @@ def limiter(name):
         return Limiter("none")
     if name == "natra":
         return natra()
-    if name == "natra-pace":
-        return natra(name, ingressMode="pace")
     if name in QDISCS:
         return Limiter(name, qdisc=LIMITERS[name])
-    if name[len("natra-"):] in FAST_PASSES:
-        return natra(name, fastPass=name[len("natra-"):])
     if name.startswith("natra-"):
-        return natra(name, attachMode=name[len("natra-"):])
+        words = name.split("-")[1:]
+        if not set(words) <= set(WORDS):
+            return natra(name, attachMode="-".join(words))
+        return natra(name, **{k: v for word in words for k, v in WORDS[word].items()})
     debian = f"{DEBIAN}/bandwidth"
     path = debian if name == "upstream-debian" else \
         plugin.newest("bandwidth-1.5.1") if name == "upstream-1.5.1" else \

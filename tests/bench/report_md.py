@@ -11,6 +11,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 for part in ("harness/python", "cni", "net"):
     sys.path.append(f"{HERE}/../{part}")
 
+import causes
 import compare
 from markdown import table
 from page import page
@@ -39,8 +40,9 @@ def verdict(res):
     planned = res.data.get("planned", done)
     if done < planned:
         lines[0] += f" **Stopped after {done} of {planned} measurements.**"
-    lines += [f"- missed: {t.text()}" for t in bad]
-    lines += [f"- cannot tell: {t.text()}" for t in open_]
+    for t in (*bad, *open_):
+        why = causes.of(res, t)
+        lines.append(f"- {t.verdict}: {t.text()}{f'; {why}' if why else ''}")
     lines += [f"- failed: {cell}: {' '.join(text.split())}"
               for cell, text in failed]
     if len(lines) > 2:

@@ -61,8 +61,7 @@ def targets(res):
                     for name in ("natra", "upstream"))
     if ours and theirs:
         yield Target(f"{AT_ONCE} pods at once: pods per second, at least upstream's",
-                     ours, theirs, "least", "/s", "attaching waits for grace periods "
-                     "of RCU with TCX: see the rows of clsact")
+                     ours, theirs, "least", "/s")
 
 
 def panels(res):

@@ -237,8 +237,6 @@ class Departed:
     held: bool                  # fq held natra's packets
     natra: Stat = None
     upstream: Stat = None
-    cells: int = 0
-    lower: int = 0              # in so many of them natra deviates at most as upstream does
     samples: int = 0            # of the cell that has the fewest
 
     def words(self):
@@ -248,13 +246,8 @@ class Departed:
         """Compare the standard deviation with upstream's. The interval resamples the
         departures of all cells, as if they were of one."""
         return Target(f"deviation between samples {self.words()}: at most upstream's",
-                      self.natra, self.upstream, "most", " %",
-                      f"in {self.lower} of {self.cells} cells it is at most upstream's"
-                      if self.held else
-                      "policing has no queue to smooth with: where the wire "
-                      "has no delay, a stream goes in bursts, one for each of "
-                      "TCP's retransmission timeouts of 0.2 s",
-                      centre="rms", count=self.samples)
+                      self.natra, self.upstream, "most", " %", centre="rms",
+                      count=self.samples)
 
 
 def departed(res):
@@ -270,11 +263,8 @@ def departed(res):
             same = {p: dict(key[2])[p] for p in ("rate", "flows")}
             pair = (res.stat(key, f"wire_{way}"),
                     res.get("sweep", "upstream", f"wire_{way}", **same))
-            sds = [s and s.relative_sd for s in pair]
-            if None not in sds:
+            if all(s and s.relative_sd is not None for s in pair):
                 both.append([departures(s) for s in pair])
-                found.cells += 1
-                found.lower += sds[0] <= sds[1]
         if both:
             found.natra, found.upstream = (Stat(tuple(itertools.chain(*column)))
                                            for column in zip(*both))

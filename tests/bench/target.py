@@ -22,7 +22,6 @@ class Target:
     against: object             # a Stat or a number
     sense: str                  # "most" or "least"
     unit: str = ""
-    cause: str = ""             # of a miss, where it is known
     factor: float = 1
     centre: str = "mean"        # of CENTRES
     paired: bool = False        # the n-th samples of both were taken in one block
@@ -96,11 +95,10 @@ class Target:
 
     def text(self):
         sign = "<=" if self.sense == "most" else ">="
-        cause = f"; {self.cause}" if self.cause else ""
         between = self.between()
         return f"{self.name}: {self.show(self.value)}" \
                f"{f' ({between})' if between else ''} (demanded " \
-               f"{sign} {self.show(self.bound)}){cause}"
+               f"{sign} {self.show(self.bound)})"
 
     def between(self):
         """Return the interval as text, or ""."""

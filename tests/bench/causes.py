@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Why natra misses a target of the benchmark, where that is known. No I/O.
+
+A cause that depends on the run is a function of its results and of the target, and returns
+nothing where it does not apply.
+"""
+import re
+
+
+def not_carried(res, _):
+    offered, got = (res.mean("mixed", "none", metric, load="fixed")
+                    for metric in ("offered", "rps_annotated"))
+    return f"without a limiter {got:.0f} of {offered:.0f} were answered" \
+        if offered and got is not None and got < 0.95 * offered else ""
+
+
+def emulated(res, _):
+    """Runs without a limiter have served 114 to 480 requests/s in all."""
+    return "at full tilt the CPU is the limit, and it is emulated" \
+        if res.data["machine"].get("emulated") else ""
+
+
+def others_are_answered(res, target):
+    """Of a stream under natra's strict cap: the requests that another limiter leaves waiting
+    take their part of the rate."""
+    load = "fixed" if "fixed" in target.name else "tilt"
+    peer = re.search(r"at least (.*)'s$", target.name)[1]
+    ours, theirs = (res.mean("mixed", name, "rps_annotated", load=load)
+                    for name in ("natra-strict", peer))
+    return f"the rest of the rate carries {ours:.0f} requests a second, and {theirs:.0f} with {peer}" \
+        if ours and theirs and ours > 1.05 * theirs else ""
+
+
+def others_keep_awake(res, target):
+    """Of a round trip: it is as fast as on a machine that does nothing else."""
+    idle = res.get("latency", "none", "p50_us", stream="idle")
+    return f"without a limiter and a stream it is {idle.median:.0f} us: a stream at full speed " \
+        "keeps the CPUs awake" if idle and target.value <= 1.5 * idle.median else ""
+
+
+def are_mice(_, target):
+    # Flows that pass more than twice the cap together were not heavy.
+    return "each has less than makes a flow heavy, and by default natra does not hold mice: strict does" \
+        if target.measured.mean > 1 else ""
+
+
+def scatter(res, target):
+    """Of throughput: by how much the samples of each limiter differ."""
+    name = re.search(r", ([\w-]+): ", target.name)[1]
+    other = "none" if "no limiter" in target.name else "upstream"
+    words = [f"{min(found.values):.1f} to {max(found.values):.1f}"
+             for found in (res.get("throughput", n, "gbit") for n in (name, other))
+             if found and len(found.values) > 1]
+    return f"medians of samples from {' and from '.join(words)}" if words else ""
+
+
+CAUSES = (
+    (r"mice beside elephants, fixed load: ", not_carried),
+    (r"mice (of both pods )?at full tilt: ", emulated),
+    (r"strict, .*: elephant ", others_are_answered),
+    (r"deviation between samples .*, policed: ",
+     "policing has no queue to smooth with: where the wire has no delay, a stream goes in bursts, "
+     "one for each of TCP's retransmission timeouts of 0.2 s"),
+    (r"latency beside a stream ", others_keep_awake),
+    (r"throughput far under the cap, ", scatter),
+    (r"\d+ pods at once: ",
+     "attaching waits for grace periods of RCU with TCX: see the rows of clsact"),
+    (r"\d+ flows: error of the cap", are_mice),
+    (r"kernel memory of a pod, all kinds: ", "a sketch and the clocks of heavy flows for each direction"),
+)
+
+
+def of(res, target):
+    """Return the cause as a part of a sentence, or ""."""
+    for pattern, why in CAUSES:
+        if re.match(pattern, target.name):
+            return why if isinstance(why, str) else why(res, target)
+    return ""
