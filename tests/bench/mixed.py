@@ -9,7 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from cells import EMULATED, LIMITERS, OLD_UPSTREAM, cell
-from markdown import figure, name_of, ranked, table
+from markdown import name_of, ranked, table
 from pods import limiter
 from rig import Elephant
 from statistic import quantiles
@@ -23,8 +23,8 @@ SECONDS = {"fixed": 20, "tilt": 5}
 # it has time for.
 FIXED = (10, 2) if EMULATED else (50, 10)
 TILT = (10, 0) if EMULATED else (50, 0)
-STRICT = "all of the pod's packets within the cap"
-MICE_FREE = "elephants within the cap, mice beside it"
+WITHIN = "within the cap"
+STRICT, MICE_FREE = "everything", "streams"
 CONTRACTS = {"none": "nothing", "natra": MICE_FREE, "natra-pace": MICE_FREE,
              "natra-policed": MICE_FREE,
              **{f"natra-{words}": STRICT for words in ("strict", "off", "policed-strict", "policed-off")}}
@@ -149,8 +149,16 @@ def per_second(rps, p99):
     return f"{rps.mean:.0f} / " + (f"{p99.mean:.1f} ms" if p99 else "none")
 
 
-def rows_of(res, load):
-    for key in res.find("mixed", load=load):
+def place(limiter):
+    """Sort natra's rows beside each other, behind those that they are compared with first."""
+    return LIMITERS.index(limiter.split("-")[0]) if limiter.startswith("natra") else \
+        LIMITERS.index(limiter) if limiter in LIMITERS else len(LIMITERS)
+
+
+def compared(res, load):
+    """Return a table of what each limiter lets through and leaves of the mice."""
+    rows = []
+    for key in sorted(res.find("mixed", load=load), key=lambda key: place(key[1])):
         def get(metric, key=key):
             return res.stat(key, metric)
 
@@ -158,52 +166,36 @@ def rows_of(res, load):
             pair = [get(f"{metric}_{way}") for way in WAYS]
             return " / ".join(f"{s.mean:.1f}" for s in pair) if all(pair) else ""
         if get("rps_total"):
-            yield (name_of(key[1]), CONTRACTS.get(key[1], STRICT), both("wire"),
-                   both("elephant"),
-                   *(per_second(get(f"rps_{pod}"), get(f"p99_ms_{pod}"))
-                     for pod in ("annotated", "bystander")),
-                   figure(get("rps_total"), 0))
+            rows.append((name_of(key[1]), CONTRACTS.get(key[1], STRICT), both("wire"),
+                         both("elephant"),
+                         *(per_second(get(f"rps_{pod}"), get(f"p99_ms_{pod}"))
+                           for pod in ("annotated", "bystander"))))
+    return table(("", WITHIN, "all in / out, Mbit/s", "stream in / out, Mbit/s",
+                  "requests/s / their p99", "those to the pod beside it"), rows)
 
 
 def report(res):
-    tilt, fixed = (list(rows_of(res, load)) for load in ("tilt", "fixed"))
+    rows = compared(res, "tilt")
+    return rows and ["## Mice beside elephants at full tilt", "",
+                     "As in the first table of this page, but each client asks as often as it "
+                     "has time.", "", *rows]
+
+
+def glance(res):
+    """Return the first page's table: who wins, and by how much."""
+    rows = compared(res, "fixed")
     offered = res.mean("mixed", "none", "offered", load="fixed")
-    head = ("", "it keeps", "all of the pod's traffic in / out, Mbit/s",
-            "elephant in / out, Mbit/s", "capped pod's mice rps / p99",
-            "bystander's rps / p99", "mice total, rps")
-    if not tilt and not fixed:
-        return []
-    return ["## Mice beside elephants", "",
-            "One pod is capped at 10 Mbit/s each way and has a TCP stream each "
-            "way; both pods serve 6 kB files, each on a new connection.", "",
-            *(tilt and ["At full tilt:", ""]), *table(head, tilt),
-            *(fixed and ["At a fixed load" + (
-                    f", {offered:.0f} requests/s to each pod:" if offered
-                    else ":"), ""]),
-            *table(head, fixed)]
+    return rows and [
+            "A pod with a cap of 10 Mbit/s each way has a TCP stream each way and serves files of 6 kB, "
+            "each on a new connection, and so does a pod beside it without a cap"
+            f"{f': {offered:.0f} requests/s to each' if offered else ''}.", "", *rows]
 
 
 def answers(res):
-    def shown(name, load="fixed"):
-        rps, wire = (res.mean("mixed", name, m, load=load)
-                     for m in ("rps_annotated", "wire_out"))
-        p99 = res.get("mixed", name, "p99_ms_annotated", load=load)
-        return rps is not None and (
-                f"{rps:.0f} requests/s (p99 {f'{p99.mean:.1f} ms' if p99 else 'none'}"
-                + (f", {wire:.1f} Mbit/s in all out of the pod)"
-                   if wire is not None else ")"))
-    found = [(name, shown(name)) for name in ("none", "upstream", "natra",
-                                              "natra-strict", *PEERS[1:])]
-    found = [f"{name_of(name)} {words}" for name, words in found if words]
-    promises = {}
-    for name in dict.fromkeys(k[1] for k in res.find("mixed")):
-        promises.setdefault(CONTRACTS.get(name, STRICT), []).append(name_of(name))
-    if len(promises) > 1:
-        yield ("What does each promise?", "; ".join(
-                f"{contract}: {', '.join(names)}"
-                for contract, names in promises.items()) + ".")
-    if len(found) > 1:
-        yield ("What is left of a capped pod's small requests?", "; ".join(found) + ".")
+    said = ranked({name: res.mean("mixed", name, "rps_annotated", load="fixed")
+                   for name in LIMITERS}, "{:.0f}", most=True)
+    if said:
+        yield "How many small requests of a capped pod are answered per second?", f"{said}."
     said = ranked({name: res.mean("mixed", name, "rps_annotated", load="fixed")
                    for name in (*PEERS, "natra-strict")}, "{:.0f}", most=True)
     if said:

@@ -34,12 +34,13 @@ def page(res, charts):
     for asked, modules, names in QUESTIONS:
         said = [pair for module in modules for pair in module.answers(res)]
         drawn = [name for name in names if name in charts]
+        glance = mixed.glance(res) if mixed in modules else []
         if not said and not drawn:
             silent.append(asked)
             continue
         lines += [f"### {asked}", "", *(
                 f"- {sentence}" if question == asked else f"- *{question}* {sentence}"
-                for question, sentence in said), *(said and [""])]
+                for question, sentence in said), *(said and [""]), *glance]
         for name in drawn:
             lines += [f"![{charts[name]}]({name}.svg)", ""]
     if lines:

@@ -15,7 +15,7 @@ from cells import EMULATED, LIMITERS, cell
 from commands import sh
 from conntrack import FIN_WAIT, SYN_SENT, Connections, mbits
 from markdown import figure, name_of, ranked, table
-from mixed import CONTRACTS, STRICT
+from mixed import CONTRACTS, STRICT, WITHIN
 from pods import limiter
 from rig import Elephant
 from slis import CAP, TRACK, Programming
@@ -241,7 +241,7 @@ def report(res):
             "connections open, for 6 kB files. Times are those of connection tracking "
             "on the node. The throughput of a connection is what it sent by the time "
             "from SYN to FIN; the one at 10 % of all says how the slow ones fare.", "",
-            *table(("limited pods", "", "it keeps", "connections", "unfinished", "a second",
+            *table(("limited pods", "", WITHIN, "connections", "unfinished", "a second",
                     "SYN-ACK, ms p50 / p99", "FIN, ms p50 / p99",
                     "Mbit/s of a connection, 10 % / median",
                     "elephant in / out, Mbit/s",

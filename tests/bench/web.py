@@ -17,7 +17,7 @@ from cputime import KINDS, cpu_since, cpu_split
 from limiters import bits
 from markdown import name_of, ranked, table
 from meter import ETH_IPV4_UDP
-from mixed import CONTRACTS, PEERS, RIVALS, STRICT
+from mixed import CONTRACTS, PEERS, RIVALS, STRICT, WITHIN
 from pods import limiter
 from statistic import Stat
 from target import WAYS, Target
@@ -260,7 +260,7 @@ def http_rows(res, kind, cap):
 
 def http_report(res):
     lines = []
-    head = ("", "it keeps", "all of the pod's traffic in / out, Mbit/s", "requests/s",
+    head = ("", WITHIN, "all of the pod's traffic in / out, Mbit/s", "requests/s",
             "p50 / p99, ms", "CPU of a request, us", *(f"{k}, us" for k in KINDS))
     for cap in dict.fromkeys(dict(k[2])["cap"] for k in res.find("http")):
         for kind, words in (("keep-alive", "Connections that are kept"),
