@@ -56,7 +56,7 @@ def add(_r, _cell, _lim):
             pod.close()
     values = {f"{what} {name}": value
               for name, row in cost.medians_of(got).items()
-              for what, value in row.items() if value or name != "two links"}
+              for what, value in row.items() if value or name != "links"}
     # Both modes share the loaded programs, and the turns always let the same mode load
     # them.
     for who in ("natra", "upstream"):
@@ -175,12 +175,12 @@ def mean_add(res):
 
 def report(res):
     adds = []
-    for who in ("upstream", "natra clsact", "natra tcx", "two links"):
+    for who in ("upstream", "natra clsact", "natra tcx", "links"):
         got = [res.get("add", "both", f"{m} {who}")
                for m in ("wall_ms", "cpu_ms", "rss_kib")]
         if got[0]:
-            adds.append(("the kernel's two TCX links alone"
-                         if who == "two links" else who,
+            adds.append(("the kernel's three TCX links alone"
+                         if who == "links" else who,
                          *(figure(s, 2) for s in got)))
     held_ = []
     for key in res.find("memory"):
