@@ -234,7 +234,10 @@ class Pages(Case):
         if "install" in words:
             words += ["--plugin", os.environ["NATRA_CNI"]]
         endless = words == ["top"] or ENDLESS & set(words)
-        r = run(*(["timeout", "1"] if endless else []), os.environ["NATRACTL"], *words)
+        # In the background it would send SIGCONT as well, which takes back the stop by which
+        # LeakSanitizer's own process waits for this one.
+        r = run(*(["timeout", "--foreground", "1"] if endless else []), os.environ["NATRACTL"],
+                *words)
         if "--edt-pacing" in words and not self.has_fq:
             self.assertIn("fq", r.stderr, line)
             return
