@@ -20,7 +20,6 @@ class Stream:
         self.sink.settimeout(0.2)
         # A busy machine runs this process late, so the kernel says when a packet came.
         self.sink.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-        self.epoch = time.time() - time.monotonic()
         self.seen = []                  # (time, bytes)
         self.stop = False
         self.threads = [threading.Thread(target=f)
@@ -43,7 +42,9 @@ class Stream:
             try:
                 data, ((_, _, stamp),), _, _ = self.sink.recvmsg(2000, 64)
                 seconds, ns = struct.unpack("qq", stamp)
-                self.seen.append((seconds + ns / 1e9 - self.epoch, len(data)))
+                late = time.time() - (seconds + ns / 1e9)
+                # Somebody may have set the clock since.
+                self.seen.append((time.monotonic() - (late if 0 <= late < 600 else 0), len(data)))
             except TimeoutError:
                 pass
 
