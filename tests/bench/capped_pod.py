@@ -11,13 +11,13 @@ import json
 import sys
 
 import colours
+from cells import LIMITERS
 from statistic import Results
 
 NAME = "capped-pod"
 CAPTION = "A capped pod's small requests beside a bulk stream"
 ROWS = {"none": "no limiter", "upstream": "upstream's plugin", "natra": "natra",
         "natra-strict": "natra, strict", "natra-off": "natra, off"}
-NEEDED = ("none", "upstream", "natra")
 WIDTH, ROW, TOP, LEFT, PANEL, BAR = 760, 30, 58, 128, 212, 118
 
 
@@ -62,7 +62,7 @@ def bars(left, form, column):
 def svg(res):
     """Return the picture, or None for a run that did not measure it."""
     shown = [n for n in ROWS if res.get("mixed", n, "elephant_in", load="fixed")]
-    if not set(NEEDED) <= set(shown):
+    if not set(LIMITERS) <= set(shown):
         return None
     height = TOP + ROW * len(shown) + 6
     lines = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" '

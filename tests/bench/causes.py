@@ -15,7 +15,7 @@ def not_carried(res, _):
 
 
 def emulated(res, _):
-    """Runs without a limiter have served 114 to 480 requests/s in all."""
+    """Of requests at full tilt: without a limiter, runs have served 114 to 480 a second in all."""
     return "at full tilt the CPU is the limit, and it is emulated" \
         if res.data["machine"].get("emulated") else ""
 
@@ -39,7 +39,7 @@ def others_keep_awake(res, target):
 
 
 def are_mice(_, target):
-    # Flows that pass more than twice the cap together were not heavy.
+    """Of many flows: those that pass more than twice the cap together were not heavy."""
     return "each has less than makes a flow heavy, and by default natra does not hold mice: strict does" \
         if target.measured.mean > 1 else ""
 

@@ -6,7 +6,7 @@ reader prefers dark. A viewer that knows no style sheets shows the light chart. 
 background belongs to the chart, so that it is readable on any page.
 """
 
-# On light pages, and on dark ones.
+# Each limiter's colour on light pages, and on dark ones.
 LIMITERS = {"none": ("#8c959f", "#6e7681"),
             "upstream": ("#d95f02", "#f0883e"),
             "upstream-containerd": ("#a67c00", "#e3b341"),

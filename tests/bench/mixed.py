@@ -150,9 +150,10 @@ def per_second(rps, p99):
 
 
 def place(limiter):
-    """Sort natra's rows beside each other, behind those that they are compared with first."""
-    return LIMITERS.index(limiter.split("-")[0]) if limiter.startswith("natra") else \
-        LIMITERS.index(limiter) if limiter in LIMITERS else len(LIMITERS)
+    """Return a row's place: natra's are beside each other, behind those that they are compared
+    with first."""
+    name = "natra" if limiter.startswith("natra-") else limiter
+    return (*LIMITERS, name).index(name)
 
 
 def compared(res, load):

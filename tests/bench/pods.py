@@ -19,7 +19,7 @@ from rig import Rig
 CONTAINERD_BURST = 4294967295
 # Peers of natra that are a root qdisc each way.
 QDISCS = ("tbf", "fq_codel", "cake")
-# What the words of a name say of natra; "natra" alone has its defaults.
+# The keys that natra's element has for each word behind "natra-" in a limiter's name.
 WORDS = {"pace": {"ingressMode": "pace"}, "policed": {"edtPacing": "off"},
          "strict": {"fastPass": "strict"}, "off": {"fastPass": "off"}}
 UPSTREAM = {"type": "bandwidth", "capabilities": {"bandwidth": True}}
