@@ -6,6 +6,8 @@ nothing where it does not apply.
 """
 import re
 
+from statistic import Stat
+
 
 def not_carried(res, _):
     offered, got = (res.mean("mixed", "none", metric, load="fixed")
@@ -15,9 +17,9 @@ def not_carried(res, _):
 
 
 def emulated(res, _):
-    """Of requests at full tilt: without a limiter, runs have served 114 to 480 a second in all."""
-    return "at full tilt the CPU is the limit, and it is emulated" \
-        if res.data["machine"].get("emulated") else ""
+    """Of what takes all of the CPU: without a limiter, emulated runs have served 114 to 480 requests a
+    second at full tilt."""
+    return "the CPU is the limit, and it is emulated" if res.data["machine"].get("emulated") else ""
 
 
 def others_are_answered(res, target):
@@ -44,28 +46,32 @@ def are_mice(_, target):
         if target.measured.mean > 1 else ""
 
 
-def scatter(res, target):
-    """Of throughput: by how much the samples of each limiter differ."""
-    name = re.search(r", ([\w-]+): ", target.name)[1]
-    other = "none" if "no limiter" in target.name else "upstream"
-    words = [f"{min(found.values):.1f} to {max(found.values):.1f}"
-             for found in (res.get("throughput", n, "gbit") for n in (name, other))
-             if found and len(found.values) > 1]
-    return f"medians of samples from {' and from '.join(words)}" if words else ""
+def scatter(_, target):
+    """Of what differs from sample to sample by more than the bound allows."""
+    both = [f"from {target.digits(min(stat.values))} to {target.show(max(stat.values))}"
+            for stat in (target.measured, target.against) if isinstance(stat, Stat) and len(stat.values) > 1]
+    return f"samples go {' and '.join(both)}" if both else "it is one sample of each"
 
 
+BURSTS = "policing has no queue to smooth with: where the wire has no delay, a stream goes in bursts, " \
+    "one for each of TCP's retransmission timeouts of 0.2 s"
+DROPPED = "small flows pass first up to fastPassShare of the rate; what of the rest is dropped comes again " \
+    "after 0.2 s, or after 1 s where it opens a connection"
+GRACE = "with TCX, attaching waits for grace periods of RCU; the rows of clsact show the rest"
 CAUSES = (
     (r"mice beside elephants, fixed load: ", not_carried),
     (r"mice (of both pods )?at full tilt: ", emulated),
     (r"strict, .*: elephant ", others_are_answered),
-    (r"deviation between samples .*, policed: ",
-     "policing has no queue to smooth with: where the wire has no delay, a stream goes in bursts, "
-     "one for each of TCP's retransmission timeouts of 0.2 s"),
+    (r"strict, .*: p99|.* requests at a cap of .*, natra, strict: ", DROPPED),
+    (r"deviation between samples .*, policed: |(wiring|service) .*: cap of .*, error", BURSTS),
     (r"latency beside a stream ", others_keep_awake),
-    (r"throughput far under the cap, ", scatter),
-    (r"\d+ pods at once: ",
-     "attaching waits for grace periods of RCU with TCX: see the rows of clsact"),
+    (r"datagrams .*: the part that arrived",
+     "natra drops what a pacing limiter does not let the sender send"),
+    (r"\d+ pods at once: |under stress, \d+ pods: limited after|\d+ limited pods on the node: ADD", GRACE),
+    (r"under stress, ", emulated),
+    (r"(throughput|wiring|service) .*far under the cap|.*CPU seconds per GB", scatter),
     (r"\d+ flows: error of the cap", are_mice),
+    (r"ADD, .*: CPU time", "seven eighths of it are the kernel's, which makes maps, programs and links"),
     (r"kernel memory of a pod, all kinds: ", "a sketch and the clocks of heavy flows for each direction"),
 )
 

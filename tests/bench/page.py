@@ -28,8 +28,9 @@ QUESTIONS = (
     ("Does it scale?", (scale,), ("scale",)))
 
 
-def page(res, charts):
-    """Return the page's lines. `charts` has the captions of those that were drawn."""
+def page(res, charts, bad):
+    """Return the page's lines. `charts` has the captions of those that were drawn; `bad`, the lines of
+    what was missed, comes after the first question, for which natra is there."""
     lines, silent = [], []
     for asked, modules, names in QUESTIONS:
         said = [pair for module in modules for pair in module.answers(res)]
@@ -43,6 +44,8 @@ def page(res, charts):
                 for question, sentence in said), *(said and [""]), *glance]
         for name in drawn:
             lines += [f"![{charts[name]}]({name}.svg)", ""]
+        lines, bad = lines + bad, []
+    lines += bad
     if lines:
         lines[:0] = ["## What was asked", "",
                      "In the charts a thin line is the 95 % interval of a mean.", ""]

@@ -19,35 +19,39 @@ from statistic import CONFIDENCE, ENOUGH, Results
 from workloads import MODULES, missed, targets
 
 
+def by_cause(res, some):
+    """Return the lines of targets that were missed, those with the same cause together."""
+    found = {}
+    for t in some:
+        found.setdefault(causes.of(res, t), []).append(t.text())
+    for why, texts in found.items():
+        yield from (f"- {texts[0]}; {why}",) if why and len(texts) == 1 else (
+                f"- {why[:1].upper()}{why[1:] or 'Not known why'}:", *(f"  - {text}" for text in texts))
+
+
 def verdict(res):
-    """Return the first lines: what was missed, what cannot be told, what failed, what
-    was not run."""
+    """Return how many targets were missed, cannot be told, failed and were not run, as a line; what
+    was missed or failed, as lines; and the targets."""
     found = targets(res)
     by = {v: [t for t in found if t.verdict == v]
           for v in ("met", "missed", "cannot tell")}
     count = sum(map(len, by.values()))
-    bad, open_ = by["missed"], by["cannot tell"]
-    lines = ["This run measured nothing that has a target." if not count else
-             f"**{len(bad)} of {count} targets missed.**" if bad else
-             f"All {count} targets that this run measured were met." if not open_ else
-             f"None of {count} targets missed.", ""]
+    bad, open_, failed = by["missed"], by["cannot tell"], res.errors()
+    line = "This run measured nothing that has a target." if not count else \
+        f"**{len(bad)} of {count} targets missed.**" if bad else \
+        f"All {count} targets that this run measured were met." if not open_ else \
+        f"None of {count} targets missed."
     if open_:
-        lines[0] += f" {len(open_)} cannot be told from this run."
-    failed = res.errors()
+        line += f" {len(open_)} cannot be told from this run."
     if failed:
-        lines[0] += f" **{len(failed)} measurements failed.**"
+        line += f" **{len(failed)} measurements failed.**"
     done = len(res.data["samples"]) + len(res.data["left_out"])
     planned = res.data.get("planned", done)
     if done < planned:
-        lines[0] += f" **Stopped after {done} of {planned} measurements.**"
-    for t in (*bad, *open_):
-        why = causes.of(res, t)
-        lines.append(f"- {t.verdict}: {t.text()}{f'; {why}' if why else ''}")
-    lines += [f"- failed: {cell}: {' '.join(text.split())}"
-              for cell, text in failed]
-    if len(lines) > 2:
-        lines.append("")
-    return lines, found
+        line += f" **Stopped after {done} of {planned} measurements.**"
+    lines = [*by_cause(res, bad),
+             *(f"- failed: {cell}: {' '.join(text.split())}" for cell, text in failed)]
+    return line, lines and ["### What is missed, and why?", "", *lines, ""], found
 
 
 def target_table(found):
@@ -102,19 +106,19 @@ def left_out(res):
 def write(res, old=None, charts=None):
     """Return the report's text and how many figures are worse than in `old`."""
     about = res.data["machine"]
-    first, found = verdict(res)
+    first, bad, found = verdict(res)
     where = f"Linux {about['kernel']}" + (
             " in an emulated VM" if about.get("emulated") else
             " in a VM" if about.get("vm") else "")
     compared, worse = changed(res, old) if old else ([], 0)
-    lines = [f"# natra's benchmark: {where}", "", *first, *compared,
+    lines = [f"# natra's benchmark: {where}", "", first, "", *compared,
              f"Profile `{res.data['profile']}`, {about['date']}, "
              f"{res.data['seconds']} s, {about['cpus']} CPUs ({about['cpu']}).",
              *(["The CPU is emulated: compare a figure with the others of this "
                 "run only."] if about.get("emulated") else []),
              "Where there are several samples, a figure is their mean, ± their "
              "standard deviation.", "",
-             *page(res, charts or {}), *target_table(found)]
+             *page(res, charts or {}, bad), *target_table(found)]
     for module in MODULES:
         lines += module.report(res)
     lines += left_out(res) + machine(res)

@@ -85,9 +85,9 @@ def right_and_wrong(rep):
 
 
 def main(rep, _):
+    sweep.WINDOW_SECONDS = wired.CAPPED_SECONDS
     # These times are shorter than the profiles' because the mistakes that are looked
     # for have large effects.
-    sweep.WINDOW_SECONDS = 3
     mixed.SETTLE_SECONDS, mixed.SECONDS = 1.5, {"fixed": 3, "tilt": 3}
     stress.SETTLE_SECONDS, stress.SECONDS, stress.TIMEOUT = 1.5, 3, 5
     rep.measure("right and wrong limiters", right_and_wrong, rep)

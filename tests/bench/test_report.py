@@ -8,6 +8,7 @@ from pathlib import Path
 
 import bench                    # noqa: F401, finds the harness
 import capped_pod
+import causes
 import colours
 import quote
 import workloads
@@ -50,6 +51,13 @@ class Committed(unittest.TestCase):
                 pictures = {name: text for text, name in self.PICTURE.findall(report)}
                 made, _ = write(Results(json.loads(path.read_text())), charts=pictures)
                 self.assertEqual(report, made)
+
+    def test_each_miss_has_a_cause(self):
+        for path in RESULTS.glob("*/results.json"):
+            res = Results(json.loads(path.read_text()))
+            for target in workloads.missed(workloads.targets(res)):
+                with self.subTest(path.parent.name, target=target.name):
+                    self.assertTrue(causes.of(res, target))
 
     def test_each_file_is_needed(self):
         runs = [path.parent for path in RESULTS.glob("*/results.json")]
