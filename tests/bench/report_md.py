@@ -25,8 +25,12 @@ def by_cause(res, some):
     for t in some:
         found.setdefault(causes.of(res, t), []).append(t.text())
     for why, texts in found.items():
-        yield from (f"- {texts[0]}; {why}",) if why and len(texts) == 1 else (
-                f"- {why[:1].upper()}{why[1:] or 'Not known why'}:", *(f"  - {text}" for text in texts))
+        why = why or "the cause is not known"
+        if len(texts) == 1:
+            yield f"- {texts[0]}; {why}"
+        else:
+            yield f"- {why[:1].upper()}{why[1:]}:"
+            yield from (f"  - {text}" for text in texts)
 
 
 def verdict(res):
