@@ -53,6 +53,7 @@ def scatter(_, target):
     return f"samples go {' and '.join(both)}" if both else "it is one sample of each"
 
 
+UNKNOWN = "the cause is not known"
 BURSTS = "policing has no queue to smooth with: where the wire has no delay, a stream goes in bursts, " \
     "one for each of TCP's retransmission timeouts of 0.2 s"
 DROPPED = "small flows pass first up to fastPassShare of the rate; what of the rest is dropped comes again " \
@@ -77,8 +78,6 @@ CAUSES = (
 
 
 def of(res, target):
-    """Return the cause as a part of a sentence, or ""."""
-    for pattern, why in CAUSES:
-        if re.match(pattern, target.name):
-            return why if isinstance(why, str) else why(res, target)
-    return ""
+    """Return the cause, or UNKNOWN, as a part of a sentence."""
+    why = next((why for pattern, why in CAUSES if re.match(pattern, target.name)), "")
+    return (why if isinstance(why, str) else why(res, target)) or UNKNOWN

@@ -31,7 +31,7 @@ QUESTIONS = (
 def page(res, charts, bad):
     """Return the page's lines. `charts` has the captions of those that were drawn; `bad`, the lines of
     what was missed, comes after the first question, for which natra is there."""
-    lines, silent = [], []
+    sections, silent = [], []
     for asked, modules, names in QUESTIONS:
         said = [pair for module in modules for pair in module.answers(res)]
         drawn = [name for name in names if name in charts]
@@ -39,13 +39,14 @@ def page(res, charts, bad):
         if not said and not drawn:
             silent.append(asked)
             continue
-        lines += [f"### {asked}", "", *(
+        lines = [f"### {asked}", "", *(
                 f"- {sentence}" if question == asked else f"- *{question}* {sentence}"
                 for question, sentence in said), *(said and [""]), *glance]
         for name in drawn:
             lines += [f"![{charts[name]}]({name}.svg)", ""]
-        lines, bad = lines + bad, []
-    lines += bad
+        sections.append(lines)
+    sections.insert(1, bad)
+    lines = [line for section in sections for line in section]
     if lines:
         lines[:0] = ["## What was asked", "",
                      "In the charts a thin line is the 95 % interval of a mean.", ""]

@@ -16,7 +16,7 @@ import compare
 from markdown import table
 from page import page
 from statistic import CONFIDENCE, ENOUGH, Results
-from workloads import MODULES, missed, targets
+from workloads import MODULES, targets
 
 
 def by_cause(res, some):
@@ -25,7 +25,6 @@ def by_cause(res, some):
     for t in some:
         found.setdefault(causes.of(res, t), []).append(t.text())
     for why, texts in found.items():
-        why = why or "the cause is not known"
         if len(texts) == 1:
             yield f"- {texts[0]}; {why}"
         else:
