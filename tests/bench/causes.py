@@ -6,6 +6,7 @@ nothing where it does not apply.
 """
 import re
 
+from scale import POD_COUNTS
 from statistic import Stat
 
 
@@ -38,6 +39,13 @@ def others_keep_awake(res, target):
     idle = res.get("latency", "none", "p50_us", stream="idle")
     return f"without a limiter and a stream it is {idle.median:.0f} us: a stream at full speed " \
         "keeps the CPUs awake" if idle and target.value <= 1.5 * idle.median else ""
+
+
+def others_differ(res, _):
+    """Of round trips on a node of more pods: without a limiter they differ by as much."""
+    found = [p99 for n in POD_COUNTS if (p99 := res.mean("pods", "none", "p99_us", pods=n))]
+    return f"without a limiter and as many pods it goes from {min(found):.0f} to {max(found):.0f} us" \
+        if found and max(found) > 1.5 * min(found) else ""
 
 
 def are_mice(_, target):
@@ -73,7 +81,9 @@ CAUSES = (
     (r"(throughput|wiring|service) .*far under the cap|.*CPU seconds per GB", scatter),
     (r"\d+ flows: error of the cap", are_mice),
     (r"ADD, .*: CPU time", "seven eighths of it are the kernel's, which makes maps, programs and links"),
-    (r"kernel memory of a pod, all kinds: ", "a sketch and the clocks of heavy flows for each direction"),
+    (r"\d+ limited pods on the node: p99", others_differ),
+    (r"kernel memory of a pod, ", "each direction has a sketch and the clocks of its heavy flows, and ingress is "
+     "judged on both sides of the veth"),
 )
 
 

@@ -6,9 +6,9 @@ usage: tests/bench/quote.py [DOCUMENT...]    (default: those of tests/check/figu
 
 A line `<!-- figures: PATH -->` says where the table or the output after it is from.
 Output is replaced as a whole. Of a table, each row is replaced by the result's row that
-begins with the same cells, in the result's table with the same head. What cannot be
-found there, and prose whose figures have changed, is printed for a person to write, and
-then the exit code is 1.
+begins with the same cells, in the result's first table with the same head and all these
+rows; what is quoted once more is of the second one. What cannot be found there, and prose
+whose figures have changed, is printed for a person to write, and then the exit code is 1.
 """
 import difflib
 import os
@@ -45,19 +45,25 @@ def key_length(rows):
 
 def new_table(lines, result):
     """Return a table with the result's figures, and what was not found."""
-    head = cells(lines[0])
-    found = next((rows for other, rows in tables(result) if other == head and rows), None)
-    if found is None:
-        return lines, [f"no table with the head {lines[0]}"]
-    n = key_length(found)
-    rows = {tuple(r[:n]): r for r in found}
-    made, lost = lines[:2], []
-    for line in lines[2:]:
-        row = rows.get(tuple(cells(line)[:n]))
-        if row is None:
-            lost.append(f"no row that begins with {' | '.join(cells(line)[:n])}")
-        made.append(line if row is None else f"| {' | '.join(row)} |")
-    return made, lost
+    head, quoted = cells(lines[0]), [cells(line) for line in lines[2:]]
+    whole = []
+    for other, rows in tables(result):
+        if other == head and rows:
+            n = key_length(rows)
+            by_key = {tuple(row[:n]): row for row in rows}
+            if all(tuple(row[:n]) in by_key for row in quoted):
+                whole.append((n, by_key))
+    if not whole:
+        return lines, [f"no table with the head {lines[0]} has all these rows"]
+    made, seen = lines[:2], []
+    for row in quoted:
+        key = row[:whole[0][0]]
+        if seen.count(key) == len(whole):
+            return lines, [f"{' | '.join(key)} is there more often than in the result"]
+        n, by_key = whole[seen.count(key)]
+        seen.append(key)
+        made.append(f"| {' | '.join(by_key[tuple(row[:n])])} |")
+    return made, []
 
 
 def new_output(lines, result):
