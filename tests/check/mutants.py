@@ -76,6 +76,7 @@ def of_file(path):
 
 
 def everywhere(rooms):
-    """Return the mistakes in the functions of these directories, headers as well."""
+    """Return the mistakes in the functions of these directories. Headers are left out, because the
+    build does not tell which tests are made of one."""
     return [c for path in house.tracked()
-            if path.endswith((".c", ".h")) and path.startswith(rooms) for c in of_file(path)]
+            if path.endswith(".c") and path.startswith(rooms) for c in of_file(path)]
