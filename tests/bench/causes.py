@@ -6,7 +6,6 @@ nothing where it does not apply.
 """
 import re
 
-from scale import POD_COUNTS
 from statistic import Stat
 
 
@@ -43,7 +42,7 @@ def others_keep_awake(res, target):
 
 def others_differ(res, _):
     """Of round trips on a node of more pods: without a limiter they differ by as much."""
-    found = [p99 for n in POD_COUNTS if (p99 := res.mean("pods", "none", "p99_us", pods=n))]
+    found = [stat.mean for key in res.find("pods", "none") if (stat := res.stat(key, "p99_us"))]
     return f"without a limiter and as many pods it goes from {min(found):.0f} to {max(found):.0f} us" \
         if found and max(found) > 1.5 * min(found) else ""
 

@@ -43,27 +43,27 @@ def key_length(rows):
                  len({tuple(r[:n]) for r in rows}) == len(rows)), len(rows[0]))
 
 
+def row_like(quoted, rows):
+    """Return the one of the rows that begins as a quoted one, or None."""
+    n = key_length(rows)
+    return next((row for row in rows if row[:n] == quoted[:n]), None)
+
+
 def new_table(lines, result):
     """Return a table with the result's figures, and what was not found."""
     head, quoted = cells(lines[0]), [cells(line) for line in lines[2:]]
-    whole = []
-    for other, rows in tables(result):
-        if other == head and rows:
-            n = key_length(rows)
-            by_key = {tuple(row[:n]): row for row in rows}
-            if all(tuple(row[:n]) in by_key for row in quoted):
-                whole.append((n, by_key))
+    found = [[row_like(row, rows) for row in quoted]
+             for other, rows in tables(result) if other == head and rows]
+    whole = [rows for rows in found if None not in rows]
     if not whole:
         return lines, [f"no table with the head {lines[0]} has all these rows"]
-    made, seen = lines[:2], []
-    for row in quoted:
-        key = row[:whole[0][0]]
-        if seen.count(key) == len(whole):
-            return lines, [f"{' | '.join(key)} is there more often than in the result"]
-        n, by_key = whole[seen.count(key)]
-        seen.append(key)
-        made.append(f"| {' | '.join(by_key[tuple(row[:n])])} |")
-    return made, []
+    made = []
+    for at, row in enumerate(whole[0]):
+        before = whole[0][:at].count(row)
+        if before == len(whole):
+            return lines, [f"{' | '.join(quoted[at])} is there more often than in the result"]
+        made.append(f"| {' | '.join(whole[before][at])} |")
+    return [*lines[:2], *made], []
 
 
 def new_output(lines, result):
