@@ -4,11 +4,11 @@
 
 usage: tests/bench/quote.py [DOCUMENT...]    (default: those of tests/check/figures)
 
-A line `<!-- figures: PATH -->` says where the table or the output after it is from.
-Output is replaced as a whole. Of a table, each row is replaced by the result's row that
-begins with the same cells, in the result's first table with the same head and all these
-rows; what is quoted once more is of the second one. What cannot be found there, and prose
-whose figures have changed, is printed for a person to write, and then the exit code is 1.
+A line `<!-- figures: PATH -->` says where the table after it is from. Each row is replaced
+by the result's row that begins with the same cells, in the result's first table with the
+same head and all these rows; what is quoted once more is of the second one. What cannot be
+found there, and prose or output whose figures have changed, is printed for a person to
+write, and then the exit code is 1.
 """
 import difflib
 import os
@@ -66,13 +66,6 @@ def new_table(lines, result):
     return [*lines[:2], *made], []
 
 
-def new_output(lines, result):
-    """Return all of a program's output, which follows the result's comments."""
-    output = [line for line in result if line.strip() and not line.startswith("#")]
-    return [f"    {line}" for line in output] or lines, \
-        [] if output else ["no output"]
-
-
 def nearest(lines, result):
     """Return the result's line that is most like a paragraph."""
     words = FIGURES.plain(" ".join(lines)).split()
@@ -87,8 +80,6 @@ def renewed(lines, result):
         return lines, []
     if lines[0].startswith("|"):
         return new_table(lines, result)
-    if all(line.startswith("    ") for line in lines):
-        return new_output(lines, result)
     return lines, [f"this says \"{FIGURES.plain(' '.join(lines))}\", and the result "
                    f"\"{nearest(lines, result)}\""]
 
